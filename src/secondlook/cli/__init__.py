@@ -1,0 +1,31 @@
+"""The command line: one file per verb. Verbs import what is heavy when they run, not before."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from secondlook.errors import SecondlookError
+
+app = typer.Typer(
+    name="secondlook",
+    help="Train, measure, explain and serve the BERT re-ranker on top of your search engine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the verb; a problem the user can mend is one line and exit code 1, not a traceback."""
+    try:
+        app()
+    except SecondlookError as problem:
+        sys.stderr.write(f"secondlook: {problem}\n")
+        sys.exit(1)
+    except BrokenPipeError:  # `secondlook search … | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,69 @@
+"""Everything that can go wrong and that a user can mend. Each message says what to do next."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class SecondlookError(Exception):
+    """The root of the tree; the command line prints it as one line, without a traceback."""
+
+
+class InvalidRanking(SecondlookError):
+    """A ranking that is not best first, or names a document twice."""
+
+
+class MissingDocument(SecondlookError):
+    """An id that the corpus does not hold."""
+
+    def __init__(self, doc_ids: Iterable[str], where: str) -> None:
+        self.doc_ids = tuple(doc_ids)
+        shown = ", ".join(repr(doc_id) for doc_id in self.doc_ids[:5])
+        more = f" and {len(self.doc_ids) - 5} more" if len(self.doc_ids) > 5 else ""
+        super().__init__(
+            f"{where} does not hold {shown}{more}; is the run from another corpus, or the index "
+            "older than the run? Re-index the corpus the run was made from"
+        )
+
+
+class MalformedInput(SecondlookError):
+    """A file that does not hold what it should; names the file and the line."""
+
+    def __init__(self, path: Path | str, line: int | None, problem: str) -> None:
+        self.path, self.line, self.problem = path, line, problem
+        place = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{place}: {problem}")
+
+
+class UnknownFormat(SecondlookError):
+    """A file whose format could not be told."""
+
+
+class UnknownName(SecondlookError):
+    """A measure, engine or key that does not exist; names the nearest one that does."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name, names, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+        super().__init__(f"no {kind} {name!r}; {hint}")
+
+
+class MissingExtra(SecondlookError):
+    """A part of the product whose packages are not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        super().__init__(f"{needed_for} needs more packages: pip install 'secondlook[{extra}]'")
+
+
+class IndexProblem(SecondlookError):
+    """An index folder that is missing, incomplete, or of another kind."""
+
+
+class EngineProblem(SecondlookError):
+    """A search engine that refused, failed or could not be reached."""

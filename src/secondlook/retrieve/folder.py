@@ -1,0 +1,59 @@
+"""The index folder: `index.json` says engine, settings and corpus; every later verb takes it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from pydantic import ValidationError
+
+from secondlook.errors import IndexProblem, UnknownName
+from secondlook.recipe import Settings
+from secondlook.types import Corpus, Retriever
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CARD = "index.json"
+
+
+class IndexCard(Settings):
+    """What an index folder says of itself."""
+
+    version: Literal[1] = 1
+    engine: Literal["bm25s", "opensearch"]
+    settings: dict[str, Any]
+    documents: int
+    fingerprint: str
+    """Of the corpus: the same documents in the same order give the same fingerprint."""
+
+
+@runtime_checkable
+class Index(Retriever, Corpus, Protocol):
+    """An engine that is filled: it finds documents and holds their texts."""
+
+    @property
+    def card(self) -> IndexCard:
+        """Engine, settings and corpus."""
+        ...
+
+
+def write_card(folder: Path, card: IndexCard) -> None:
+    """Written last, and at once: a folder without it is an index that was never finished."""
+    folder.mkdir(parents=True, exist_ok=True)
+    half = folder / (CARD + ".tmp")
+    half.write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    half.replace(folder / CARD)
+
+
+def read_card(folder: Path) -> IndexCard:
+    """The card of a finished index."""
+    path = folder / CARD
+    if not path.is_file():
+        raise IndexProblem(f"{folder} is no index; make one with: secondlook index CORPUS {folder}")
+    try:
+        return IndexCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, ValidationError, UnknownName) as error:
+        raise IndexProblem(
+            f"{path} cannot be read ({error}); make it anew: secondlook index CORPUS {folder}"
+        ) from error
