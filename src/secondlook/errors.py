@@ -75,3 +75,11 @@ class CheckpointProblem(SecondlookError):
 
 class BackendProblem(SecondlookError):
     """A scoring back end that cannot run here, or not as asked."""
+
+
+class UnusableTokenizer(SecondlookError):
+    """A tokenizer that lacks what the settings ask of it."""
+
+
+class MissingQueryType(SecondlookError):
+    """A query without a type, and nothing that could predict one."""

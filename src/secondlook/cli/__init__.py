@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from secondlook.cli import types_
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(types_.app)
 
 
 def main() -> None:
