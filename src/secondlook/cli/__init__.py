@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import types_
+from secondlook.cli import types_, warm
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(types_.app)
+app.command()(warm.warm)
 
 
 def main() -> None:
