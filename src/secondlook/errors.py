@@ -40,6 +40,10 @@ class MalformedInput(SecondlookError):
         super().__init__(f"{place}: {problem}")
 
 
+class Unwritable(SecondlookError):
+    """Something that cannot be written: the format has no place for it, or the disk refuses."""
+
+
 class UnknownFormat(SecondlookError):
     """A file whose format could not be told."""
 

@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from secondlook.cli import convert
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -17,6 +18,14 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def verbs() -> None:
+    """Keep the verb on the command line even where there is only one."""
+
+
+app.command()(convert.convert)
 
 
 def main() -> None:
