@@ -63,6 +63,13 @@ def test_an_empty_run_is_zero_throughout():
     assert (done.missing, done.unjudged) == (3, 0)
 
 
+def test_a_measure_without_a_value_for_a_query_is_zero_there_whatever_else_is_asked_for():
+    nothing_relevant = [Ranking("q2", (Hit("x", 1.0),))]
+    for measures_asked in (["Accuracy"], ["Accuracy", "RR"]):
+        done = evaluate(QRELS, nothing_relevant, measures_asked)
+        assert done.per_query["Accuracy"] == {"q1": 0, "q2": 0, "q3": 0}
+
+
 @pytest.mark.parametrize("measure", ["RR@10", "RR", "nDCG@10", "Judged@1", "Compat", "Accuracy"])
 def test_ties_are_broken_by_descending_id_whichever_provider_computes(measure):
     tied = [Hit(doc_id, 1.0) for doc_id in "abcd"]

@@ -49,9 +49,8 @@ def evaluate(
     """What `trec_eval -c` says of the rankings, which are read once, some queries at a time.
 
     Scores are compared in single precision, and ties broken by document id, descending, for
-    every measure. A judged query without results counts as zero. Where a measure is undefined
-    for a query (Accuracy, if nothing relevant was found) the query has no value for it, and the
-    mean leaves it out.
+    every measure. A judged query without results counts as zero, and so does one for which a
+    measure has no value (Accuracy, if nothing relevant was found).
     """
     tally = _Tally(qrels, [parse_measure(spelling) for spelling in measures])
     for ranking in rankings:
@@ -129,8 +128,7 @@ class _Tally:
         if not self.judgments:
             raise MalformedInput("the judgments", None, "there are none; is it the right file?")
         self.values: dict[Measure, dict[str, float]] = {measure: {} for measure in measures}
-        self.missing = dict.fromkeys(self.judgments)
-        self.seen: set[str] = set()
+        self.found: set[str] = set()
         self.unjudged = 0
         self.waiting: dict[str, dict[str, float]] = {}
         self.hits_waiting = 0
@@ -139,35 +137,35 @@ class _Tally:
         if ranking.query_id not in self.judgments:
             self.unjudged += 1
             return
-        if ranking.query_id in self.seen:
+        if ranking.query_id in self.found:
             raise InvalidRanking(
                 f"query {ranking.query_id!r} is ranked twice; a run has one ranking per query"
             )
-        self.seen.add(ranking.query_id)
         if not ranking.hits:  # trec_eval cannot be shown an empty ranking: it crashes
             return
-        del self.missing[ranking.query_id]
+        self.found.add(ranking.query_id)
         self.waiting[ranking.query_id] = _scores_without_ties(ranking)
         self.hits_waiting += len(ranking.hits)
         if self.hits_waiting >= HITS_AT_ONCE:
-            self._compute(self.waiting)
+            self._compute()
 
     def result(self) -> Evaluation:
-        self._compute(self.waiting)
-        self._compute(self.missing)
+        self._compute()
         means, per_query = {}, {}
-        for measure, values in self.values.items():
-            ordered = {query: values[query] for query in self.judgments if query in values}
+        for measure, known in self.values.items():
+            values = {query_id: known.get(query_id, 0.0) for query_id in self.judgments}
             aggregator = measure.aggregator()
-            for value in ordered.values():
+            for value in values.values():
                 aggregator.add(value)
             means[str(measure)] = float(aggregator.result())
-            per_query[str(measure)] = ordered
-        return Evaluation(means, per_query, len(self.judgments), len(self.missing), self.unjudged)
+            per_query[str(measure)] = values
+        missing = len(self.judgments) - len(self.found)
+        return Evaluation(means, per_query, len(self.judgments), missing, self.unjudged)
 
-    def _compute(self, queries: Iterable[str]) -> None:
-        """Settle these queries: those that wait, or with none waiting, those without results."""
-        if judged := {query_id: self.judgments[query_id] for query_id in queries}:
+    def _compute(self) -> None:
+        """Settle the rankings that wait."""
+        if self.waiting:
+            judged = {query_id: self.judgments[query_id] for query_id in self.waiting}
             for metric in _calculate(list(self.values), judged, self.waiting):
                 self.values[metric.measure][metric.query_id] = float(metric.value)
         self.waiting, self.hits_waiting = {}, 0
