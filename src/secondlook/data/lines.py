@@ -122,13 +122,14 @@ class _ZstdBytes(io.RawIOBase):
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._unread = b""
         self._ready = b""
+        self._bite = 1 << 10
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready:
-            packed = self._unread or self._file.read(1 << 14)
+            packed = self._unread or self._file.read(self._bite)
             if not packed:
                 if self._frame is not None:
                     raise EOFError("the last zstd frame is not complete")
@@ -139,6 +140,9 @@ class _ZstdBytes(io.RawIOBase):
             self._unread = self._frame.unused_data
             if self._frame.eof:
                 self._frame = None
+            # A bite gives all it holds at once: take smaller ones of what is packed tighter.
+            fitting = self._bite * BLOCK // max(1, len(self._ready))
+            self._bite = min(max(1 << 6, fitting), 2 * self._bite, 1 << 14)
         given = self._ready[: len(buffer)]
         buffer[: len(given)] = given
         self._ready = self._ready[len(given) :]
