@@ -64,6 +64,16 @@ def test_nothing_is_written_from_nothing_but_a_run(tmp_path):
     assert list(data.read_run(tmp_path / "run.trec")) == []
 
 
+def test_a_query_that_comes_twice_is_not_written(tmp_path):
+    with pytest.raises(Unwritable, match="query '1' comes twice"):
+        data.write_queries(tmp_path / "queries.tsv", [Query("1", "a"), Query("1", "b")])
+    with pytest.raises(Unwritable, match="query '1' comes twice"):
+        data.write_run(tmp_path / "run.trec", [Ranking("1", (Hit(d, 1.0),)) for d in "ab"])
+    with pytest.raises(Unwritable, match="an id is empty"):
+        data.write_corpus(tmp_path / "corpus.jsonl", [Document("", "x")])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_pipe_can_be_read_when_its_format_is_named(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

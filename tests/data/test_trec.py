@@ -68,6 +68,12 @@ def test_topics_in_xml_give_title_or_query_or_their_own_text(tmp_path):
     ]
 
 
+def test_only_a_label_is_taken_off_a_number(tmp_path):
+    data.write_queries(tmp_path / "topics.xml", [Query("Number:", "x"), Query("Number:5", "y")])
+    again = data.read_queries(tmp_path / "topics.xml")
+    assert [query.id for query in again] == ["Number:", "Number:5"]
+
+
 def test_topics_with_tabs_are_topics_too(tmp_path):
     expected = [Query("19", "what is a tide"), Query("20", "moon")]
     text = "\n19\twhat is a tide\n20\tmoon\n"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import secrets
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
@@ -83,6 +82,7 @@ def write_lines(path: Path, rows: Iterable[str]) -> None:
 
     They go to a file beside the target, which takes the target's name only when all is on the
     disk: after any exception or interruption the target is as it was, and nothing else is left.
+    Only a process killed outright leaves that file, a hidden one that ends in `.half`.
     """
     try:
         with _replacing(path) as stream:
@@ -232,8 +232,8 @@ def _encoded(rows: list[str]) -> bytes:
         return ("\n".join(rows) + "\n").encode("utf-8")
     except UnicodeEncodeError as error:
         raise Unwritable(
-            f"a text holds {error.object[error.start]!r}, half of a surrogate pair, which no "
-            "UTF-8 file can hold; mend the text"
+            "a text holds half of a surrogate pair, which no UTF-8 file can hold; mend what ends "
+            f"in {error.object[max(0, error.start - 40) : error.start + 1]!r}"
         ) from error
 
 
@@ -241,10 +241,10 @@ def _encoded(rows: list[str]) -> bytes:
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content becomes the file `path` at the end, if all goes well."""
     target = path.resolve()
-    half = target.with_name(f".{target.name}.{secrets.token_hex(4)}.half")
+    half = target.with_name(f".{target.name}.{os.urandom(4).hex()}.half")
     try:
         with half.open("xb") as file:
-            packer = _packer(file, target.suffix)
+            packer = _packer(file, path.suffix)
             try:
                 yield packer
             finally:

@@ -80,7 +80,7 @@ def from_content(source: Path | str, kind: str, formats: Iterable[str]) -> str:
         beir.part(path, kind)
         return "beir"
     if path.exists() and not path.is_file():
-        raise UnknownFormat(f"{path} is no file to look into; {_choice(formats)}")
+        raise UnknownFormat(f"{path} is no file to look into; name a file, or {_choice(formats)}")
     start = _start(path)
     for format_, fits in _SIGNS[kind].items():
         if fits(start):
