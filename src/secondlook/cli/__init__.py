@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import convert
+from secondlook.cli import convert, doctor, eval_
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -26,6 +26,8 @@ def verbs() -> None:
 
 
 app.command()(convert.convert)
+app.command()(doctor.doctor)
+app.command("eval")(eval_.eval_)
 
 
 def main() -> None:
