@@ -155,34 +155,37 @@ def answering():
 )
 def test_a_cluster_says_what_it_is(answering, status, body, said):
     url = answering(status, body)
-    assert said in doctor.engines({"core": {}}, url)["opensearch"]
+    engine = doctor.engines({"core": {}, "opensearch": {"opensearch-py": "3"}}, url)["opensearch"]
+    assert said in engine["note"]
+    assert engine["usable"] == ("number" in body.decode())
 
 
 def test_a_cluster_that_is_not_there_is_no_failure():
     with socket() as taken:  # bound but not listening: nobody answers, nobody else can
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        assert "cannot be reached" in doctor.engines({"core": {}}, url)["opensearch"]
+        assert "cannot be reached" in doctor.engines({"core": {}}, url)["opensearch"]["note"]
 
 
 def test_what_is_no_address_of_a_server_is_not_opened(tmp_path):
     url = tmp_path.as_uri()
-    assert "is no http" in doctor.engines({"core": {}}, url)["opensearch"]
+    assert "is no http" in doctor.engines({"core": {}}, url)["opensearch"]["note"]
 
 
 @pytest.fixture
-def no_torch(monkeypatch):
+def imaginary_gpu(monkeypatch):
     """Loading torch takes seconds, and finds what this machine happens to have."""
     monkeypatch.setattr(doctor, "accelerators", lambda: ["cuda:0 Imaginary GPU"])
 
 
-@pytest.mark.usefixtures("no_torch")
+@pytest.mark.usefixtures("imaginary_gpu")
 def test_the_report_is_json_on_demand():
     result = CliRunner().invoke(app, ["doctor", "--json"])
     assert result.exit_code == 0
     report = json.loads(result.stdout)
     assert report["packages"]["core"]["numpy"] == metadata.version("numpy")
-    assert report["engines"]["bm25s"] == "ready, in process"
+    assert report["engines"]["bm25s"] == {"usable": True, "note": "in process"}
+    assert report["accelerators"] == ["cuda:0 Imaginary GPU"]
     for extra, command in report["install"].items():
         assert None in report["packages"][extra].values()
         assert extra in command
@@ -198,3 +201,4 @@ def test_the_report_says_how_to_get_what_is_missing(monkeypatch):
     assert "no-such-package missing" in result.stdout
     assert "AMX-BF16 unknown" in result.stdout
     assert "unknown without torch" in result.stdout
+    assert "its client is not installed" in result.stdout

@@ -158,33 +158,43 @@ def accelerators() -> list[str]:
     return [*found, "mps"] if torch.backends.mps.is_available() else found
 
 
-def engines(packages: Mapping[str, Mapping[str, str | None]], url: str | None) -> dict[str, str]:
-    """Engine → whether it can be used."""
+def engines(
+    packages: Mapping[str, Mapping[str, str | None]], url: str | None
+) -> dict[str, dict[str, Any]]:
+    """Engine → whether it can be used, and what there is to say of it."""
+    bm25s = packages[CORE].get("bm25s")
     client = packages.get("opensearch", {}).get("opensearch-py")
-    cluster = f"client {client}" if client else "no client"
+    reachable, cluster = (
+        _cluster(url) if url else (True, "name a cluster with --url to look for it")
+    )
     return {
-        "bm25s": "ready, in process" if packages[CORE].get("bm25s") else "not installed",
-        "opensearch": f"{cluster}; {_cluster(url) if url else 'no cluster asked for (--url)'}",
+        "bm25s": {"usable": bm25s is not None, "note": "in process"},
+        "opensearch": {
+            "usable": client is not None and reachable,
+            "note": cluster if client else f"its client is not installed; {cluster}",
+        },
     }
 
 
-def _cluster(url: str) -> str:
+def _cluster(url: str) -> tuple[bool, str]:
+    """Whether a search engine answers there, and what was heard."""
     from http.client import HTTPException
     from urllib.error import HTTPError
     from urllib.request import urlopen
 
     if not url.startswith(("http://", "https://")):
-        return f"{url} is no http or https address"
+        return False, f"{url} is no http or https address"
     try:
         with urlopen(url, timeout=5) as answer:  # noqa: S310 - http or https, as checked
             version = json.loads(answer.read())["version"]
-            return f"{url} is {version.get('distribution', 'elasticsearch')} {version['number']}"
+            name = version.get("distribution", "elasticsearch")
+            return True, f"{url} is {name} {version['number']}"
     except HTTPError as error:
-        return f"{url} answers, but with {error.code} {error.reason}"
+        return False, f"{url} answers, but with {error.code} {error.reason}"
     except (OSError, HTTPException) as error:
-        return f"{url} cannot be reached: {getattr(error, 'reason', error)}"
+        return False, f"{url} cannot be reached: {getattr(error, 'reason', error)}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"{url} answers, but is no search engine"
+        return False, f"{url} answers, but is no search engine"
 
 
 def _text(path: Path) -> str:
@@ -222,24 +232,26 @@ def _facts(report: Mapping[str, Any]) -> dict[str, str]:
     says = {True: "yes", False: "no", None: "unknown"}
     features = report["cpu"]["features"].items()
     devices = report["accelerators"]
+    computes_on = "unknown without torch" if devices is None else ", ".join(devices) or "none"
     return {
         "secondlook": f"{report['secondlook']} on Python {report['python']}",
         "platform": report["platform"],
         "SQLite": report["sqlite"],
         "CPU": report["cpu"]["name"],
         "": ", ".join(f"{feature} {says[there]}" for feature, there in features),
-        "cores": _share(report["cores"], 1),
-        "memory": _share(report["memory"], 2**30) + " GiB",
-        "accelerators": "unknown without torch"
-        if devices is None
-        else ", ".join(devices) or "none",
-        **report["engines"],
+        "cores": _share(report["cores"]),
+        "memory": _share(report["memory"], 2**30, " GiB"),
+        "accelerators": computes_on,
+        **{
+            name: f"{'usable' if engine['usable'] else 'not usable'}; {engine['note']}"
+            for name, engine in report["engines"].items()
+        },
     }
 
 
-def _share(amount: Mapping[str, float | None], unit: int) -> str:
+def _share(amount: Mapping[str, float | None], unit: int = 1, name: str = "") -> str:
     usable, total = (
-        "unknown" if number is None else f"{number / unit:.3g}"
+        "unknown" if number is None else f"{number / unit:.3g}{name}"
         for number in (amount["usable"], amount["total"])
     )
     return usable if usable == total else f"{usable} of {total}"
