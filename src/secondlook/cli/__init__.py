@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import convert, doctor, eval_
+from secondlook.cli import convert, doctor, eval_, index, retrieve, search
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -20,14 +20,12 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def verbs() -> None:
-    """Keep the verb on the command line even where there is only one."""
-
-
+app.command()(index.index)
+app.command()(search.search)
+app.command()(retrieve.retrieve)
+app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.command()(doctor.doctor)
-app.command("eval")(eval_.eval_)
 
 
 def main() -> None:
