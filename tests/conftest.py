@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+# Programs that tests start see the same code as the tests, installed or not.
+os.environ["PYTHONPATH"] = str(REPOSITORY / "src")
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", REPOSITORY.parent / "shared"))
 
 

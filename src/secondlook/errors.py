@@ -40,6 +40,10 @@ class MalformedInput(SecondlookError):
         super().__init__(f"{place}: {problem}")
 
 
+class Unwritable(SecondlookError):
+    """Something that cannot be written: the format has no place for it, or the disk refuses."""
+
+
 class UnknownFormat(SecondlookError):
     """A file whose format could not be told."""
 
@@ -48,9 +52,11 @@ class UnknownName(SecondlookError):
     """A measure, engine or key that does not exist; names the nearest one that does."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        near = get_close_matches(name, names, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+        names = {known_name.casefold(): known_name for known_name in sorted(known)}
+        near = get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
+        hint = (
+            f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(names.values())}"
+        )
         super().__init__(f"no {kind} {name!r}; {hint}")
 
 

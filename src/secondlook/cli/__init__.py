@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from secondlook.cli import convert, doctor, eval_, index, retrieve, search
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -17,6 +18,14 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.command()(index.index)
+app.command()(search.search)
+app.command()(retrieve.retrieve)
+app.command("eval")(eval_.eval_)
+app.command()(convert.convert)
+app.command()(doctor.doctor)
 
 
 def main() -> None:
