@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
 
 import pytest
 
-from secondlook.errors import EngineProblem, IndexProblem
+from secondlook.errors import EngineProblem
 from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 from secondlook.types import Document, Query, Ranking
 
@@ -33,6 +35,129 @@ def held(index: OpenSearchIndex, documents: list[Document]) -> bool:
     return index.card.documents == len(documents) and fetched == documents
 
 
+LOADER = """
+import sys
+from pathlib import Path
+from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
+from test_opensearch_faults import notes
+
+folder, settings, number, note_every = sys.argv[1:]
+OpenSearchIndex.build(
+    Path(folder),
+    notes(int(number)),
+    OpenSearchSettings.model_validate_json(settings),
+    on_acknowledged=lambda doc_ids: print(len(doc_ids), flush=True),
+    note_every=float(note_every),
+)
+"""
+
+
+def killed_load(folder, settings, number, after, note_every):
+    """Load in a process of its own, and kill that once so many documents are acknowledged."""
+    arguments = [str(folder), settings.model_dump_json(), str(number), str(note_every)]
+    here = str(Path(__file__).parent)
+    acknowledged = 0
+    with subprocess.Popen(
+        [sys.executable, "-c", LOADER, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join([here, *sys.path])},
+    ) as loader:
+        for line in loader.stdout:
+            acknowledged += int(line)
+            if acknowledged >= after:
+                loader.kill()
+                break
+    assert loader.returncode == -signal.SIGKILL
+    return acknowledged
+
+
+@pytest.fixture
+def settings(three_nodes, request):
+    name = request.node.name.removeprefix("test_")
+    return OpenSearchSettings(urls=three_nodes.urls, name=name, shards=2)
+
+
+def test_a_killed_load_goes_on_and_ends_with_exactly_the_corpus(tmp_path, settings):
+    folder = tmp_path / "index"
+    served = OpenSearchIndex.build(folder, notes(500, "old"), settings)
+    before = served.retrieve(QUERIES, 50)
+    sent = killed_load(folder, settings, 20_000, after=10_000, note_every=0.0)
+    assert served.retrieve(QUERIES, 50) == before
+    assert OpenSearchIndex.open(folder).card.documents == 500
+    again: list[str] = []
+    index = OpenSearchIndex.build(folder, notes(20_000), settings, on_acknowledged=again.extend)
+    assert len(again) <= 20_000 - sent + 2_000  # what was acknowledged is not sent again
+    assert again == [document.id for document in notes(20_000)[-len(again) :]]
+    assert held(index, notes(20_000))
+    assert served.retrieve(QUERIES, 50) != before
+
+
+def test_what_a_killed_load_did_not_note_is_loaded_again(tmp_path, settings):
+    killed_load(tmp_path / "index", settings, 8_000, after=3_000, note_every=3600)
+    again: list[str] = []
+    index = OpenSearchIndex.build(
+        tmp_path / "index", iter(notes(8_000)), settings, on_acknowledged=again.extend
+    )
+    assert len(again) == 8_000
+    assert held(index, notes(8_000))
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopped_load(folder, settings, documents):
+    """A load that ends when it has noted 2,000 documents, and sent more."""
+    chunks = count()
+
+    def stop(_):
+        if next(chunks) == 1:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        OpenSearchIndex.build(folder, documents, settings, on_acknowledged=stop, note_every=0.0)
+
+
+def test_nothing_remains_of_what_a_stopped_load_sent_after_its_last_note(tmp_path, settings):
+    stopped_load(tmp_path / "index", settings, notes(6_000))
+    again: list[str] = []
+    other = notes(2_000) + [Document(f"m{i}", f"memo {i}") for i in range(500)]
+    index = OpenSearchIndex.build(
+        tmp_path / "index", iter(other), settings, on_acknowledged=again.extend
+    )
+    assert again == [document.id for document in other[2_000:]]
+    assert held(index, other)
+
+
+def test_another_corpus_is_not_mixed_into_a_stopped_load(tmp_path, settings):
+    folder, other = tmp_path / "index", notes(3_000, "other")
+    stopped_load(folder, settings, notes(6_000))
+    with pytest.raises(EngineProblem, match=r"of another corpus.*run this again"):
+        OpenSearchIndex.build(folder, iter(other), settings)  # cannot be read twice
+    assert held(OpenSearchIndex.build(folder, iter(other), settings), other)
+    stopped_load(folder, settings, notes(6_000))
+    assert held(OpenSearchIndex.build(folder, other, settings), other)
+
+
+def test_a_shorter_corpus_is_not_taken_for_a_stopped_load(tmp_path, settings):
+    stopped_load(tmp_path / "index", settings, notes(6_000))
+    assert held(OpenSearchIndex.build(tmp_path / "index", notes(100), settings), notes(100))
+
+
+def test_other_settings_begin_anew(tmp_path, settings):
+    stopped_load(tmp_path / "index", settings, notes(6_000))
+    again: list[str] = []
+    index = OpenSearchIndex.build(
+        tmp_path / "index",
+        notes(2_500),
+        settings.model_copy(update={"k1": 1.2}),
+        on_acknowledged=again.extend,
+    )
+    assert len(again) == 2_500
+    assert held(index, notes(2_500))
+
+
 @dataclass
 class Outage:
     """What was seen before, and while, a node was killed."""
@@ -48,7 +173,7 @@ class Outage:
     at_the_kill: int = 0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def outage(three_nodes, tmp_path_factory):
     """The elected manager dies by SIGKILL during a load of 50,000 documents."""
 
@@ -76,122 +201,20 @@ def outage(three_nodes, tmp_path_factory):
     three_nodes.restart(manager)
 
 
-def test_no_acknowledged_document_is_lost_with_a_node(outage):
-    assert outage.at_the_kill < 20_000  # the node died while most were still to come
-    assert len(outage.acknowledged) == len(set(outage.acknowledged)) == 50_000
-    assert held(outage.loaded, notes(50_000))
+class TestWhileANodeIsAway:
+    def test_no_acknowledged_document_is_lost_with_a_node(self, outage):
+        assert outage.at_the_kill < 20_000  # the node died while most were still to come
+        assert len(outage.acknowledged) == len(set(outage.acknowledged)) == 50_000
+        assert held(outage.loaded, notes(50_000))
 
+    def test_searches_answer_the_same_while_a_node_is_away(self, outage):
+        assert outage.steady.retrieve(QUERIES, 100) == outage.before
+        assert held(outage.steady, notes(2000))
 
-def test_searches_answer_the_same_while_a_node_is_away(outage):
-    assert outage.steady.retrieve(QUERIES, 100) == outage.before
-    assert held(outage.steady, notes(2000))
-
-
-def test_an_index_that_lost_a_shard_says_red_rather_than_answer_in_part(outage):
-    with pytest.raises(EngineProblem, match=r"is red.*bring the missing nodes back"):
-        outage.frail.retrieve(QUERIES, 100)
-    with pytest.raises(EngineProblem, match="red"):
-        OpenSearchIndex.open(outage.frail._folder)
-    with pytest.raises(EngineProblem):
-        outage.frail.fetch([document.id for document in notes(30)])
-
-
-LOADER = """
-import json, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_opensearch_faults import notes
-from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
-
-OpenSearchIndex.build(
-    Path({folder!r}),
-    notes({number}, {words!r}),
-    OpenSearchSettings(**json.loads({settings!r})),
-    on_acknowledged=lambda ids: print(len(ids), flush=True),
-    note_every={note_every},
-)
-"""
-
-
-def killed_load(folder, settings, number, words="", after=0, note_every=0.0):
-    """Load in a process of its own, and kill that once so many documents are acknowledged."""
-    script = LOADER.format(
-        tests=str(__file__).rsplit("/", 1)[0],
-        folder=str(folder),
-        number=number,
-        words=words,
-        settings=settings.model_dump_json(),
-        note_every=note_every,
-    )
-    command = [sys.executable, "-c", script]
-    environment = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
-    acknowledged = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as loader:
-        for line in loader.stdout:
-            acknowledged += int(line)
-            if acknowledged > after:
-                loader.send_signal(signal.SIGKILL)
-                break
-    assert loader.returncode == -signal.SIGKILL
-    return acknowledged
-
-
-@pytest.fixture
-def settings(three_nodes, request):
-    name = request.node.name.removeprefix("test_")
-    return OpenSearchSettings(urls=three_nodes.urls, name=name, shards=2)
-
-
-def test_a_killed_load_goes_on_and_ends_with_exactly_the_corpus(tmp_path, settings):
-    folder = tmp_path / "index"
-    served = OpenSearchIndex.build(folder, notes(500, "old"), settings)
-    before = served.retrieve(QUERIES, 50)
-    sent = killed_load(folder, settings, 20_000, after=9_000)
-    assert served.retrieve(QUERIES, 50) == before
-    assert OpenSearchIndex.open(folder).card.documents == 500
-    again: list[str] = []
-    index = OpenSearchIndex.build(folder, notes(20_000), settings, on_acknowledged=again.extend)
-    assert len(again) <= 20_000 - sent + 2_000  # it did not begin anew
-    assert again == [document.id for document in notes(20_000)[-len(again) :]]
-    assert held(index, notes(20_000))
-    assert served.retrieve(QUERIES, 50) != before
-
-
-def test_what_a_killed_load_did_not_note_is_loaded_again(tmp_path, settings):
-    killed_load(tmp_path / "index", settings, 20_000, after=9_000, note_every=3600)
-    again: list[str] = []
-    index = OpenSearchIndex.build(
-        tmp_path / "index", iter(notes(20_000)), settings, on_acknowledged=again.extend
-    )
-    assert len(again) == 20_000
-    assert held(index, notes(20_000))
-
-
-def test_a_corpus_that_goes_on_differently_leaves_nothing_of_the_killed_load(tmp_path, settings):
-    killed_load(tmp_path / "index", settings, 20_000, after=9_000)
-    other = notes(2_500) + [Document(f"m{i}", f"memo {i}") for i in range(500)]
-    index = OpenSearchIndex.build(tmp_path / "index", other, settings)
-    assert held(index, other)
-
-
-def test_a_corpus_that_begins_differently_cannot_be_mixed_into_a_killed_load(tmp_path, settings):
-    killed_load(tmp_path / "index", settings, 20_000, after=9_000)
-    other = notes(3_000, "other")
-    with pytest.raises(EngineProblem, match=r"of another corpus.*run this again"):
-        OpenSearchIndex.build(tmp_path / "index", iter(other), settings)  # cannot be read twice
-    with pytest.raises(IndexProblem):
-        OpenSearchIndex.open(tmp_path / "index")
-    assert held(OpenSearchIndex.build(tmp_path / "index", iter(other), settings), other)
-
-
-def test_other_settings_begin_anew(tmp_path, settings):
-    killed_load(tmp_path / "index", settings, 20_000, after=5_000)
-    again: list[str] = []
-    index = OpenSearchIndex.build(
-        tmp_path / "index",
-        notes(6_000),
-        settings.model_copy(update={"k1": 1.2}),
-        on_acknowledged=again.extend,
-    )
-    assert len(again) == 6_000
-    assert held(index, notes(6_000))
+    def test_an_index_that_lost_a_shard_says_red_rather_than_answer_in_part(self, outage):
+        with pytest.raises(EngineProblem, match=r"is red.*bring the missing nodes back"):
+            outage.frail.retrieve(QUERIES, 100)
+        with pytest.raises(EngineProblem, match="red"):
+            OpenSearchIndex.open(outage.frail._folder)
+        with pytest.raises(EngineProblem):
+            outage.frail.fetch([document.id for document in notes(30)])
