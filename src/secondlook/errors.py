@@ -83,3 +83,11 @@ class IndexProblem(SecondlookError):
 
 class EngineProblem(SecondlookError):
     """A search engine that refused, failed or could not be reached."""
+
+
+class UnusableTokenizer(SecondlookError):
+    """A tokenizer that lacks what the settings ask of it."""
+
+
+class MissingQueryType(SecondlookError):
+    """A query without a type, and nothing that could predict one."""

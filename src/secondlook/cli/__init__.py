@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import convert, doctor, eval_, index, retrieve, search
+from secondlook.cli import convert, doctor, eval_, index, retrieve, search, types_
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -19,12 +19,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-
 app.command()(index.index)
 app.command()(search.search)
 app.command()(retrieve.retrieve)
 app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
+app.add_typer(types_.app)
 app.command()(doctor.doctor)
 
 
