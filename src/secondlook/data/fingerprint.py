@@ -1,0 +1,43 @@
+"""A corpus has one name that cannot lie: a digest of its documents, in their order."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from secondlook.errors import MalformedInput
+
+if TYPE_CHECKING:
+    from secondlook.types import Document
+
+
+class Fingerprint:
+    """The same documents in the same order give the same digest; any difference, another.
+
+    SHA-256 over each document's id, title and text in UTF-8, each after its length in eight
+    bytes, so that no two different corpora can run together into the same bytes.
+    """
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+
+    def add(self, document: Document) -> None:
+        """Count one more document in.
+
+        Raises MalformedInput for half a surrogate pair, which UTF-8 has no bytes for: no file,
+        tokenizer or search engine would take it further.
+        """
+        try:
+            parts = [part.encode() for part in (document.id, document.title, document.text)]
+        except UnicodeEncodeError as error:
+            raise MalformedInput(
+                "the corpus",
+                None,
+                f"document {document.id!r} holds {error.object[error.start]!r}, half of a "
+                "surrogate pair, which is no character; replace it in the source (U+FFFD is usual)",
+            ) from error
+        self._hash.update(b"".join(len(part).to_bytes(8, "little") + part for part in parts))
+
+    def digest(self) -> str:
+        """`sha256:` and 64 hexadecimal digits, for the documents added so far."""
+        return f"sha256:{self._hash.hexdigest()}"
