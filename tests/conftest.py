@@ -1,12 +1,18 @@
-"""Where the tests find real data, and what they do without it."""
+"""Where the tests find real data and real engines, and what they do without them."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from opensearch_cluster import ELASTICSEARCH, Cluster, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Programs that tests start see the same code as the tests, installed or not.
@@ -30,6 +36,30 @@ def shared_weights() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no model weights at {folder}; set SECONDLOOK_SHARED to the folder above it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def three_nodes() -> Iterator[Cluster]:
+    """A real OpenSearch cluster on loopback. A test that kills a node brings it back."""
+    try:
+        cluster = Cluster(nodes=3)
+    except Unavailable as reason:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI must test the cluster: {reason}")
+        pytest.skip(str(reason))
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def elasticsearch() -> Iterator[Cluster]:
+    """A real Elasticsearch node. It takes 600 MB to install, so its absence never fails a run."""
+    try:
+        cluster = Cluster(nodes=1, distribution=ELASTICSEARCH)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

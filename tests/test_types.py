@@ -49,4 +49,5 @@ def test_the_nearest_name_is_offered():
     assert "did you mean 'learning_rate'?" in str(
         UnknownName("key", "lerning_rate", ["learning_rate", "epochs"])
     )
+    assert "did you mean 'nDCG@10'?" in str(UnknownName("measure", "ndcg10", ["nDCG@10", "R@10"]))
     assert "known: a, b" in str(UnknownName("key", "zzzz", ["b", "a"]))

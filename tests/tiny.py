@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedConfig, PreTrainedModel
 
+torch.set_num_threads(1)  # networks this small only wait for a second thread
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = "a the of in is what who where bog ##ue ##us cape fear river tide deep sea fish ins ##ouci"
 VOCABULARY = [*SPECIAL, *WORDS.split(), *"abcdefghijklmnopqrstuvwxyz", *"0123456789.,?!"]
@@ -102,6 +104,7 @@ def save(model: PreTrainedModel, folder: Path) -> Path:
         json.dumps(
             {
                 "tokenizer_class": "PreTrainedTokenizerFast",
+                "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
                 "model_max_length": 64,
                 "pad_token": "[PAD]",
                 "unk_token": "[UNK]",

@@ -31,6 +31,16 @@ class MissingDocument(SecondlookError):
         )
 
 
+class MissingQuery(SecondlookError):
+    """A ranking whose query has no text."""
+
+    def __init__(self, query_id: str, where: str) -> None:
+        super().__init__(
+            f"the run ranks query {query_id!r}, which {where} does not hold; give the queries "
+            "the run was made from"
+        )
+
+
 class MalformedInput(SecondlookError):
     """A file that does not hold what it should; names the file and the line."""
 
@@ -52,9 +62,11 @@ class UnknownName(SecondlookError):
     """A measure, engine or key that does not exist; names the nearest one that does."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        near = get_close_matches(name, names, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+        names = {known_name.casefold(): known_name for known_name in sorted(known)}
+        near = get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
+        hint = (
+            f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(names.values())}"
+        )
         super().__init__(f"no {kind} {name!r}; {hint}")
 
 

@@ -9,6 +9,7 @@ from secondlook.encode.encoder import Encoder
 from secondlook.encode.features import collate
 from secondlook.encode.markers import add_markers, marker_tokens
 from secondlook.encode.settings import EncodeSettings, MarkerSettings
+from secondlook.encode.tokens import in_batches
 from secondlook.types import Document, Query
 
 NASTY = [
@@ -82,6 +83,13 @@ def test_a_document_of_100_000_words_is_cut_and_says_so(bert):
         assert len(features) == 512
         shown = 512 - features.first - (1 if settings.form == "joint" else 2)
         assert features.cut == 150_000 - shown
+
+
+def test_long_texts_go_to_the_tokenizer_few_at_a_time():
+    long, short = "x" * 2**20, "x"
+    batches = in_batches([short, long, long, short, long * 3, short])
+    assert [len(some) for some in batches] == [2, 2, 1, 1]
+    assert list(in_batches([])) == []
 
 
 def test_a_query_of_100_000_words_is_cut_and_says_so(bert):

@@ -80,6 +80,11 @@ def test_words_the_vocabulary_does_not_know_match_by_their_spelling(bert):
     )
 
 
+def test_a_word_of_more_than_a_hundred_letters_matches_nothing(bert):
+    assert "[e1]" in marked(bert, "z" * 100, "z" * 100, max_query_length=100)
+    assert "[e1]" not in marked(bert, "z" * 101, "z" * 101, max_query_length=101)
+
+
 def test_stop_words_are_marked_only_where_the_settings_say_and_punctuation_never(bert):
     assert marked(bert, "what is the town ?", "the town is what ?") == (
         "[CLS] what is the [e1] town [/e1] ? [SEP] the [e1] town [/e1] is what ? [SEP]"

@@ -1,5 +1,7 @@
 """The forms of a pair: which tokens, in which segment, cut where."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
 from secondlook.encode.encoder import Encoder
-from secondlook.encode.settings import EncodeSettings
+from secondlook.encode.markers import add_markers
+from secondlook.encode.settings import EncodeSettings, MarkerSettings
 from secondlook.errors import MissingQueryType, UnknownName, UnusableTokenizer
 from secondlook.types import Document, Query
 
@@ -208,6 +211,17 @@ def test_a_document_seen_before_is_not_tokenised_again(bert, monkeypatch):
     assert read == []
     forgetful.encode(pairs[:5])
     assert read == [document.text for _, document in pairs[:5]]
+
+
+def test_threads_may_share_an_encoder(bert):
+    add_markers(bert, MarkerSettings())
+    settings = EncodeSettings(markers=MarkerSettings())
+    pairs = [(Query("q", f"ghost {n % 7}"), Document(str(n), f"ghosts {n}")) for n in range(400)]
+    expected = [one.ids.tolist() for one in Encoder(bert, settings).encode(pairs)]
+    shared = Encoder(bert, settings, cache_bytes=20_000)  # so small that they evict each other's
+    with ThreadPoolExecutor(4) as threads:
+        for batch in threads.map(lambda _: shared.encode(pairs), range(12)):
+            assert [one.ids.tolist() for one in batch] == expected
 
 
 def test_a_query_without_a_type_is_refused_where_types_are_needed(bert):

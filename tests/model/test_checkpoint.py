@@ -148,7 +148,7 @@ def test_a_broken_file_is_named(tmp_path, content):
 
 
 def test_an_empty_folder_is_no_ranker(tmp_path):
-    with pytest.raises(CheckpointProblem, match=r"no ranker.*config\.json"):
+    with pytest.raises(CheckpointProblem, match=r"no model.*config\.json"):
         open_checkpoint(tmp_path)
 
 

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import convert, types_
+from secondlook.cli import convert, doctor, eval_, index, retrieve, search, types_, warm
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -18,15 +18,15 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(types_.app)
 
-
-@app.callback()
-def verbs() -> None:
-    """Keep the verb on the command line even where there is only one."""
-
-
+app.command()(index.index)
+app.command()(search.search)
+app.command()(retrieve.retrieve)
+app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
+app.add_typer(types_.app)
+app.command()(warm.warm)
+app.command()(doctor.doctor)
 
 
 def main() -> None:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-T = TypeVar("T")
 
 
 class Kind(StrEnum):
@@ -59,27 +53,17 @@ def convert(
       secondlook convert corpus irds:beir/scifact corpus.jsonl.zst
     """
     from secondlook import data
+    from secondlook.cli.progress import track
 
     if kind is Kind.corpus:
-        data.write_corpus(target, _watched(data.read_corpus(source, from_), "documents"), to)
+        data.write_corpus(
+            target, track(data.read_corpus(source, from_), "converting", "documents"), to
+        )
     elif kind is Kind.queries:
-        data.write_queries(target, _watched(data.read_queries(source, from_), "queries"), to)
+        data.write_queries(
+            target, track(data.read_queries(source, from_), "converting", "queries"), to
+        )
     elif kind is Kind.qrels:
         data.write_qrels(target, data.read_qrels(source, from_), to)
     else:
-        data.write_run(target, _watched(data.read_run(source, from_), "rankings"), to)
-
-
-def _watched(items: Iterable[T], what: str) -> Iterable[T]:
-    """The items, counted before the user's eyes if the user is there to see."""
-    if not sys.stderr.isatty():
-        return items
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-    def counted() -> Iterable[T]:
-        columns = (TextColumn("{task.completed:,} {task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            yield from progress.track(items, total=None, description=what)
-
-    return counted()
+        data.write_run(target, track(data.read_run(source, from_), "converting", "rankings"), to)

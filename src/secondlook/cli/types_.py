@@ -27,7 +27,13 @@ Labelled = Annotated[
     ),
 ]
 Classifier = Annotated[
-    Path, typer.Argument(metavar="CLASSIFIER", help="A file that [b]types train[/b] made.")
+    Path,
+    typer.Argument(
+        metavar="CLASSIFIER",
+        help="A file that [b]types train[/b] made.",
+        exists=True,
+        dir_okay=False,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -1,5 +1,6 @@
-"""The field's formats in and out."""
+"""The field's formats in and out, and the corpus store."""
 
+from secondlook.data.fingerprint import Fingerprint
 from secondlook.data.formats import (
     read_candidates,
     read_corpus,
@@ -13,8 +14,11 @@ from secondlook.data.formats import (
     write_run,
 )
 from secondlook.data.msmarco import IdTriple, TextTriple
+from secondlook.data.store import CorpusStore
 
 __all__ = [
+    "CorpusStore",
+    "Fingerprint",
     "IdTriple",
     "TextTriple",
     "read_candidates",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from secondlook.data.columns import integer, tab_id, tabbed
 from secondlook.data.lines import lines
 from secondlook.data.rows import distinct, judgments
-from secondlook.errors import MalformedInput, UnknownFormat
+from secondlook.errors import MalformedInput, UnknownFormat, Unwritable
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 def corpus_lines(documents: Iterable[Document]) -> Iterator[str]:
     """The documents as lines of `corpus.jsonl`."""
     for document in documents:
+        _refuse_no_id(document.id)
         record = {"_id": document.id, "title": document.title, "text": document.text}
         yield json.dumps(record, ensure_ascii=False)
 
@@ -59,6 +60,7 @@ def corpus_lines(documents: Iterable[Document]) -> Iterator[str]:
 def query_lines(queries: Iterable[Query]) -> Iterator[str]:
     """The queries as lines of `queries.jsonl`."""
     for query in queries:
+        _refuse_no_id(query.id)
         metadata = {} if query.type is None else {"type": query.type}
         record = {"_id": query.id, "text": query.text, "metadata": metadata}
         yield json.dumps(record, ensure_ascii=False)
@@ -70,7 +72,7 @@ def qrels_lines(qrels: Qrels) -> Iterator[str]:
     for query_id, graded in qrels.items():
         qid = tab_id(query_id, "query id")
         for doc_id, grade in graded.items():
-            yield f"{qid}\t{tab_id(doc_id, 'document id')}\t{grade}"
+            yield f"{qid}\t{tab_id(doc_id, 'document id')}\t{grade:d}"
 
 
 def part(path: Path, kind: str) -> Path:
@@ -91,6 +93,11 @@ def part(path: Path, kind: str) -> Path:
         f"{path} holds more than one: {', '.join(str(p.relative_to(path)) for p in found)}; "
         f"name the one you mean, as in {found[0]}"
     )
+
+
+def _refuse_no_id(given: str) -> None:
+    if not given:
+        raise Unwritable("an id is empty, and would not be read back; give it one")
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -132,7 +139,7 @@ def _queries(path: Path) -> Iterator[tuple[Query, int]]:
         if metadata is not None and type(metadata) is not dict:
             raise MalformedInput(path, number, '"metadata" must be an object')
         kind = metadata.get("type") if metadata else None
-        if kind is not None and (type(kind) is not str or not kind):
+        if kind is not None and type(kind) is not str:
             raise MalformedInput(path, number, '"metadata.type" must be a text, as "numeric"')
         query = Query(
             _string(path, number, record, "_id"),

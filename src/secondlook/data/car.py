@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_HEADER = re.compile(rb"[\x82\x83]cCAR")
+_HEADER = re.compile(rb"[\x82\x83\x9f]cCAR")
 """How CBOR files of version 2.0 and later begin: an array whose first element is "CAR"."""
 
 _SITE = re.compile("^[a-z_]+wiki:")

@@ -38,8 +38,7 @@ def spaced(path: Path, form: str, *, may_be_empty: bool) -> Iterator[tuple[int, 
     """The columns of `form`, parted by spaces or tabs as trec_eval parts them."""
     width = form.count(" ") + 1
     for number, line in lines(path, refuse=CORRUPTS_COLUMNS, may_be_empty=may_be_empty):
-        # Beyond ASCII, str.split would part at characters that are no white space to trec_eval.
-        columns = line.split() if line.isascii() else _SPACES.split(line.strip(" \t"))
+        columns = words(line)
         if len(columns) != width:
             raise MalformedInput(
                 path,
@@ -47,6 +46,12 @@ def spaced(path: Path, form: str, *, may_be_empty: bool) -> Iterator[tuple[int, 
                 f"must be {width} columns parted by white space ({form}), but is {shown(line)}",
             )
         yield number, columns
+
+
+def words(line: str) -> list[str]:
+    """What spaces and tabs part, and nothing else, as in trec_eval."""
+    # Beyond ASCII, str.split would part at other characters too.
+    return line.split() if line.isascii() else _SPACES.split(line.strip(" \t"))
 
 
 def shown(line: str) -> str:

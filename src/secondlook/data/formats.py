@@ -8,6 +8,7 @@ equal, and what its format has no place for is refused. Only a run may be empty.
 from __future__ import annotations
 
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -109,7 +110,8 @@ def write_corpus(path: Path | str, documents: Iterable[Document], format: str = 
 def write_queries(path: Path | str, queries: Iterable[Query], format: str = "auto") -> None:
     """Write the queries; likewise."""
     lines_of = _writer("queries", _QUERY_LINES, path, format)
-    write_lines(Path(path), lines_of(_some(queries)))
+    each = _distinct(_some(queries), attrgetter("id"))
+    write_lines(Path(path), lines_of(each))
 
 
 def write_qrels(path: Path | str, qrels: Qrels, format: str = "auto") -> None:
@@ -130,7 +132,8 @@ def write_run(
         "msmarco": msmarco.run_lines,
         "trec": lambda rankings: trec.run_lines(rankings, tag),
     }
-    write_lines(Path(path), _writer("run", run_lines, path, format)(ranked))
+    each = _distinct(ranked, attrgetter("query_id"))
+    write_lines(Path(path), _writer("run", run_lines, path, format)(each))
 
 
 def _reader(kind: str, readers: Mapping[str, Callable[[Any], T]], source: Source, name: str) -> T:
@@ -147,6 +150,17 @@ def _writer(kind: str, writers: Mapping[str, T], path: Path | str, name: str) ->
     if name not in writers:
         raise UnknownName(f"{kind} format to write", name, ["auto", *writers])
     return writers[name]
+
+
+def _distinct(items: Iterable[T], id_of: Callable[[T], str]) -> Iterator[T]:
+    """The items, each query once: no reader would take a second."""
+    seen: set[str] = set()
+    for item in items:
+        query_id = id_of(item)
+        if query_id in seen:
+            raise Unwritable(f"query {query_id!r} comes twice, and would not be read back")
+        seen.add(query_id)
+        yield item
 
 
 def _some(items: Iterable[T]) -> Iterator[T]:

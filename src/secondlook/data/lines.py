@@ -14,7 +14,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import secrets
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
@@ -83,6 +82,7 @@ def write_lines(path: Path, rows: Iterable[str]) -> None:
 
     They go to a file beside the target, which takes the target's name only when all is on the
     disk: after any exception or interruption the target is as it was, and nothing else is left.
+    Only a process killed outright leaves that file, a hidden one that ends in `.half`.
     """
     try:
         with _replacing(path) as stream:
@@ -122,13 +122,14 @@ class _ZstdBytes(io.RawIOBase):
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._unread = b""
         self._ready = b""
+        self._bite = 1 << 10
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready:
-            packed = self._unread or self._file.read(1 << 14)
+            packed = self._unread or self._file.read(self._bite)
             if not packed:
                 if self._frame is not None:
                     raise EOFError("the last zstd frame is not complete")
@@ -139,6 +140,9 @@ class _ZstdBytes(io.RawIOBase):
             self._unread = self._frame.unused_data
             if self._frame.eof:
                 self._frame = None
+            # A bite gives all it holds at once: take smaller ones of what is packed tighter.
+            fitting = self._bite * BLOCK // max(1, len(self._ready))
+            self._bite = min(max(1 << 6, fitting), 2 * self._bite, 1 << 14)
         given = self._ready[: len(buffer)]
         buffer[: len(given)] = given
         self._ready = self._ready[len(given) :]
@@ -228,8 +232,8 @@ def _encoded(rows: list[str]) -> bytes:
         return ("\n".join(rows) + "\n").encode("utf-8")
     except UnicodeEncodeError as error:
         raise Unwritable(
-            f"a text holds {error.object[error.start]!r}, half of a surrogate pair, which no "
-            "UTF-8 file can hold; mend the text"
+            "a text holds half of a surrogate pair, which no UTF-8 file can hold; mend what ends "
+            f"in {error.object[max(0, error.start - 40) : error.start + 1]!r}"
         ) from error
 
 
@@ -237,10 +241,10 @@ def _encoded(rows: list[str]) -> bytes:
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content becomes the file `path` at the end, if all goes well."""
     target = path.resolve()
-    half = target.with_name(f".{target.name}.{secrets.token_hex(4)}.half")
+    half = target.with_name(f".{target.name}.{os.urandom(4).hex()}.half")
     try:
         with half.open("xb") as file:
-            packer = _packer(file, target.suffix)
+            packer = _packer(file, path.suffix)
             try:
                 yield packer
             finally:

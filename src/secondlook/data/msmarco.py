@@ -77,7 +77,7 @@ def read_text_triples(path: Path) -> Iterator[TextTriple]:
 
 
 def read_run(path: Path) -> Iterator[Ranking]:
-    """A run `qid pid rank`: the score is 1/rank, so that the order is that of the ranks."""
+    """A run `qid pid rank`: the score is 1/rank, so that the ranks give the order."""
     return rankings(_hits(path), path)
 
 

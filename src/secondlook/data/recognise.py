@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from secondlook.data import beir, car, irds
-from secondlook.data.columns import shown
+from secondlook.data.columns import shown, words
 from secondlook.data.lines import first_bytes
 from secondlook.errors import MalformedInput, UnknownFormat
 
@@ -28,7 +28,7 @@ class _Start:
         return len(self.line.split("\t")) == width
 
     def words(self, width: int) -> bool:
-        return len(self.line.split()) == width
+        return len(words(self.line)) == width
 
 
 _OUTLINE_PATH = re.compile(r"[a-z_]+wiki:\S+")
@@ -80,7 +80,7 @@ def from_content(source: Path | str, kind: str, formats: Iterable[str]) -> str:
         beir.part(path, kind)
         return "beir"
     if path.exists() and not path.is_file():
-        raise UnknownFormat(f"{path} is no file to look into; {_choice(formats)}")
+        raise UnknownFormat(f"{path} is no file to look into; name a file, or {_choice(formats)}")
     start = _start(path)
     for format_, fits in _SIGNS[kind].items():
         if fits(start):

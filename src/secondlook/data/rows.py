@@ -50,7 +50,8 @@ def rankings(rows: Iterable[HitRow], source: Path | str) -> Iterator[Ranking]:
                 "be ranked; mend the run",
             )
         if len(set(doc_ids)) < len(doc_ids):
-            again = next(i for i, doc_id in enumerate(doc_ids) if doc_id in doc_ids[:i])
+            first = {doc_id: i for i, doc_id in reversed(list(enumerate(doc_ids)))}
+            again = next(i for i, doc_id in enumerate(doc_ids) if first[doc_id] < i)
             raise MalformedInput(
                 source,
                 numbers[again],

@@ -67,8 +67,10 @@ class CorpusStore:
         """The store at `path`; raises IndexProblem for anything else."""
         if not path.is_file():
             raise IndexProblem(f"no corpus store at {path}; make one with: secondlook index")
-        with _legible(path), closing(_connect(path)) as connection:
-            return cls(path, *_card(connection))
+        with _legible(path):
+            connection, card = _connect(path)
+            connection.close()
+        return cls(path, *card)
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The documents in the order asked for; raises MissingDocument for unknown ids."""
@@ -99,7 +101,7 @@ class CorpusStore:
     def close(self) -> None:
         """Let go of the file in every thread of this process."""
         self._closed = True
-        for (process, _), connection in self._connections.items():
+        for (process, _), connection in list(self._connections.items()):
             if process == os.getpid():
                 connection.close()
         self._connections.clear()
@@ -125,8 +127,8 @@ class CorpusStore:
 
     def _connect_again(self) -> sqlite3.Connection:
         """One more connection to the same corpus: the file may have been replaced since."""
-        connection = _connect(self.path)
-        if _card(connection) != (self.fingerprint, self._documents):
+        connection, card = _connect(self.path)
+        if card != (self.fingerprint, self._documents):
             connection.close()
             raise IndexProblem(
                 f"{self.path} holds another corpus than when it was opened; open it again"
@@ -134,8 +136,8 @@ class CorpusStore:
         return connection
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection for reading, to a file that is known to be a store."""
+def _connect(path: Path) -> tuple[sqlite3.Connection, tuple[str, int]]:
+    """A connection for reading, with the store's fingerprint and number of documents."""
     # immutable: no locks and no side files, so that a read-only disk or many processes will do.
     # check_same_thread is off only for `close`, which ends the connections of other threads.
     connection = sqlite3.connect(
@@ -143,24 +145,24 @@ def _connect(path: Path) -> sqlite3.Connection:
     )
     try:
         connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION:
-            raise IndexProblem(
-                f"{path} is no corpus store; make one from the corpus with: secondlook index"
-            )
-        if version != VERSION:
-            raise IndexProblem(
-                f"{path} is a corpus store of version {version}, and this secondlook reads "
-                f"version {VERSION}; make it anew with: secondlook index"
-            )
+        return connection, _card(connection, path)
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
-def _card(connection: sqlite3.Connection) -> tuple[str, int]:
+def _card(connection: sqlite3.Connection, path: Path) -> tuple[str, int]:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise IndexProblem(
+            f"{path} is no corpus store; make one from the corpus with: secondlook index"
+        )
+    if version != VERSION:
+        raise IndexProblem(
+            f"{path} is a corpus store of version {version}, and this secondlook reads "
+            f"version {VERSION}; make it anew with: secondlook index"
+        )
     fingerprint, documents = connection.execute(
         "SELECT fingerprint, documents FROM card"
     ).fetchone()

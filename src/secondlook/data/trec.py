@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import re
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 from xml.etree.ElementTree import ParseError, XMLPullParser
-from xml.sax.saxutils import escape, quoteattr
 
 from secondlook.data.columns import integer, real, shown, spaced, word
 from secondlook.data.lines import lines
@@ -67,10 +67,10 @@ def topic_lines(queries: Iterable[Query]) -> Iterator[str]:
                 f"query {query.id!r} has the type {query.type!r}, for which topics have no place; "
                 "write it as beir"
             )
-        number = quoteattr(_xml(word(query.id, "query id")))
+        number = _xml(word(query.id, "query id"))
         kept = "" if query.text == _folded(query.text) else ' xml:space="preserve"'
-        title = escape(_xml(query.text), {"\r": "&#13;"})
-        yield f"<topic number={number}><title{kept}>{title}</title></topic>"
+        title = _xml(query.text)
+        yield f'<topic number="{number}"><title{kept}>{title}</title></topic>'
     yield "</topics>"
 
 
@@ -79,7 +79,7 @@ def qrels_lines(qrels: Qrels) -> Iterator[str]:
     for query_id, graded in qrels.items():
         qid = word(query_id, "query id")
         for doc_id, grade in graded.items():
-            yield f"{qid} 0 {word(doc_id, 'document id')} {grade}"
+            yield f"{qid} 0 {word(doc_id, 'document id')} {grade:d}"
 
 
 def run_lines(ranked: Iterable[Ranking], tag: str) -> Iterator[str]:
@@ -158,7 +158,12 @@ def _classic_topic(path: Path, begun: int, text: str) -> Query:
             end = following.start() if following else len(text)
             fields.setdefault(mark.group(2).lower(), _folded(text[mark.end() : end]))
     title = fields.get("title")
-    return _query(path, begun, fields.get("num"), title and title.removeprefix("Topic:").lstrip())
+    return _query(
+        path,
+        begun,
+        fields.get("num", "").removeprefix("Number:").lstrip(),
+        title and title.removeprefix("Topic:").lstrip(),
+    )
 
 
 def _xml_topics(path: Path, numbered: NumberedLines) -> NumberedQueries:
@@ -186,7 +191,7 @@ def _xml_topic(path: Path, number: int, topic: Element) -> Query:
     query_id = topic.get("number") or topic.get("id")
     for name in ("num", "number", "identifier"):
         if query_id is None and name in fields:
-            query_id = _folded(fields[name].text or "")
+            query_id = _folded(fields[name].text or "").removeprefix("Number:").lstrip()
     named = fields.get("title", fields.get("query", None if fields else topic))
     if named is None:
         return _query(path, number, query_id, None)
@@ -196,7 +201,6 @@ def _xml_topic(path: Path, number: int, topic: Element) -> Query:
 
 
 def _query(path: Path, number: int, query_id: str | None, text: str | None) -> Query:
-    query_id = (query_id or "").removeprefix("Number:").strip()
     if not query_id:
         raise MalformedInput(path, number, "the topic has no number")
     if text is None:
@@ -209,8 +213,9 @@ def _folded(text: str) -> str:
 
 
 def _xml(text: str) -> str:
+    """The text as XML spells it; a bare carriage return would be read as a line end."""
     if found := _NOT_IN_XML.search(text):
         raise Unwritable(
             f"{shown(text)} holds {found.group()!r}, which XML cannot hold; write it as beir"
         )
-    return text
+    return html.escape(text).replace("\r", "&#13;")

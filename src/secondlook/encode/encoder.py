@@ -74,9 +74,9 @@ class Encoder:
         reader = Reader(tokenizer, settings.max_length, term_of)
         self._queries = TokenStore(reader, settings.query_prompt, _QUERY_BYTES)
         self._documents = TokenStore(reader, settings.document_prompt, cache_bytes)
-        prompt, *names = reader.read([settings.query_prompt, *TYPES])
+        [prompt] = reader.read([settings.query_prompt])
         self._query_limit = settings.max_query_length + prompt.total
-        self._starts = self._read_starts(dict(zip(TYPES, names, strict=True)))
+        self._starts = self._read_starts(reader)
 
     def encode(self, pairs: Sequence[Pair]) -> list[Features]:
         """One Features per pair, in the order given."""
@@ -98,14 +98,14 @@ class Encoder:
             return [[Window(document, 0, len(document.text))] for document in documents]
         return split(documents, self.settings.windows, self._tokenizer)
 
-    def _read_starts(self, types: dict[str, Tokens]) -> dict[str | None, Tokens]:
+    def _read_starts(self, reader: Reader) -> dict[str | None, Tokens]:
         """What stands before the query, for each type it may have; None is none."""
         frame = self._template
         if not self.settings.query_types:
             return {None: frame.before}
         return {
             name: Tokens.join(frame.before, tokens.unmatched(), frame.separator)
-            for name, tokens in types.items()
+            for name, tokens in zip(TYPES, reader.read(TYPES), strict=True)
         }
 
     def _text(self, document: Document) -> str:

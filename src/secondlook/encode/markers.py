@@ -75,9 +75,11 @@ def term_reader(tokenizer: Tokenizer, settings: MarkerSettings) -> Callable[[str
 
     @lru_cache(maxsize=2**17)
     def term_of(word: str) -> int:
-        form = (normalizer.normalize_str(word) if normalizer else word).strip().lower()
-        if not any(map(str.isalnum, form)):
-            return 0
+        form = word.strip().lower()
+        if not (form.isascii() and form.isalnum()):  # else there is nothing to normalise
+            form = (normalizer.normalize_str(word) if normalizer else word).strip().lower()
+            if not any(map(str.isalnum, form)):
+                return 0
         if settings.skip_stop_words and form.strip("'\u2019") in STOP_WORDS:
             return 0
         # 64 bits, compared only within one pair: two terms meet by chance once in 10^16 pairs
@@ -87,7 +89,10 @@ def term_reader(tokenizer: Tokenizer, settings: MarkerSettings) -> Callable[[str
 
 
 class QueryTerms:
-    """The distinct terms of a query, in the order they first stand there."""
+    """The distinct terms of a query, in the order they first stand there.
+
+    `of_word` says which of them each word is, or -1.
+    """
 
     def __init__(self, terms: NDArray[np.int64]) -> None:
         places = {
@@ -102,7 +107,7 @@ class QueryTerms:
 class Marks:
     """Which words of a pair are marked, with which k; 0 is unmarked."""
 
-    query: NDArray[np.intp]  # [query words]
+    query: NDArray[np.intp]  # [words that `terms` were read from]
     document: NDArray[np.intp]  # [document words shown]
     shown: int
     """How many of the document's tokens are shown."""

@@ -37,12 +37,12 @@ class Template:
     @classmethod
     def read(cls, tokenizer: Tokenizer, form: Literal["joint", "warm"]) -> Template:
         """What the tokenizer's own post-processor does, found by letting it join two texts."""
-        pair, single = tokenizer.encode("a", "a"), tokenizer.encode("a")
+        pair = tokenizer.encode("a", "a")
         before, between, after = _around(pair, 2)
-        query, document = pair.type_ids[len(before.ids)], pair.type_ids[-1 - len(after.ids)]
+        query, document = pair.type_ids[len(before)], pair.type_ids[-1 - len(after)]
         if form == "joint":
             return cls(before, between, Tokens.special([]), after, between, (query, document))
-        opening, closing = _around(single, 1)
+        opening, closing = _around(tokenizer.encode("a"), 1)
         return cls(opening, closing, opening, closing, between, (query, query))
 
 

@@ -14,13 +14,16 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from tokenizers import Encoding, Tokenizer
 
-_AT_ONCE = 1024
-"""Texts in one call of the tokenizer, whose results are many times the size of what is kept."""
+_AT_ONCE = 2**21
+"""Characters in one call of the tokenizer, whose results take a hundred times the memory."""
+
+_LONGEST_WORD = 100
+"""Characters; longer ones match nothing, as WordPiece reads nothing longer either."""
 
 _OVERHEAD = 600
 """Bytes of Python objects per text held, beside the text and the arrays' data."""
@@ -82,6 +85,18 @@ def well_formed(text: str) -> str:
     return text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text)
 
 
+def in_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The texts in runs that the tokenizer can take at once without exhausting the memory."""
+    start = size = 0
+    for place, text in enumerate(texts):
+        if place > start and size + len(text) > _AT_ONCE:
+            yield texts[start:place]
+            start, size = place, 0
+        size += len(text)
+    if texts:
+        yield texts[start:]
+
+
 def word_beginnings(word_ids: Sequence[int | None]) -> NDArray[np.bool_]:
     """Whether each token is the first of its word."""
     words = np.array(word_ids, np.int32)
@@ -132,7 +147,7 @@ class Reader:
         if self._term_of is None:
             return Tokens(ids, begins, np.empty(0, np.int64), len(encoding))
         terms = [
-            self._term_of(text[start:end]) if end > prompt else 0
+            self._term_of(text[start:end]) if end > prompt and end - start <= _LONGEST_WORD else 0
             for start, end in word_spans(encoding, begins)
         ]
         return Tokens(ids, begins, np.array(terms, np.int64), len(encoding))
@@ -156,9 +171,7 @@ class TokenStore:
             found = {text: self._held[text] for text in wanted if text in self._held}
             for text in found:
                 self._held.move_to_end(text)
-        missing = [text for text in wanted if text not in found]
-        for start in range(0, len(missing), _AT_ONCE):
-            some = missing[start : start + _AT_ONCE]
+        for some in in_batches([text for text in wanted if text not in found]):
             fresh = dict(zip(some, self._reader.read(some, self._prompt), strict=True))
             found.update(fresh)
             self._hold(fresh)

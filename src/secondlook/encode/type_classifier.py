@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 BUCKETS = 2**16
 """Features are hashed into so many weights per label: no vocabulary to keep, 1.3 MB for five."""
 
-_FORM = "word and character n-grams, question, shape: 1"
-"""Names the features below; a classifier trained on others is not read."""
+_VERSION = "1"
+"""Of the features below: a classifier trained on others is not read."""
 
 _REGULARISATION = 3e-6
 """Of the mean loss; chosen on held-out fifths of the training questions, as the features were."""
@@ -30,18 +30,8 @@ _REGULARISATION = 3e-6
 _WORD = re.compile(r"[^\W_]+")
 _QUESTION_WORDS = frozenset(
     (
-        "who",
-        "whos",
-        "whom",
-        "whose",
-        "what",
-        "whats",
-        "which",
-        "where",
-        "wheres",
-        "when",
-        "why",
-        "how",
+        *("who", "whos", "whom", "whose", "what", "whats", "which"),
+        *("where", "wheres", "when", "why", "how"),
     )
 )
 _AUXILIARIES = frozenset(
@@ -91,7 +81,7 @@ class TypeClassifier:
         from safetensors.numpy import save
 
         half = path.with_name(path.name + ".tmp")
-        about = {"features": _FORM, "labels": "\t".join(self.labels)}
+        about = {"features": _VERSION, "labels": "\t".join(self.labels)}
         half.write_bytes(save({"weights": self._weights}, metadata=about))
         half.replace(path)
 
@@ -110,7 +100,7 @@ class TypeClassifier:
         except SafetensorError as error:
             raise MalformedInput(path, None, f"no query-type classifier ({error})") from error
         labels = about.get("labels", "").split("\t")
-        if about.get("features") != _FORM or weights.shape != (BUCKETS, len(labels)):
+        if about.get("features") != _VERSION or weights.shape != (BUCKETS, len(labels)):
             raise MalformedInput(
                 path, None, "made for other features; train it anew with: secondlook types train"
             )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from secondlook.encode.tokens import well_formed, word_beginnings, word_spans
+from secondlook.encode.tokens import in_batches, well_formed, word_beginnings, word_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
@@ -28,7 +28,7 @@ class Window:
 
     document: Document
     start: int
-    """Where in the whole text the window's begins, in characters."""
+    """Where its text begins in the whole, in characters; `end` is where it ends."""
     end: int
 
 
@@ -43,13 +43,10 @@ def split(
     every window. Words are runs between white space; with `unit = "tokens"` they are the
     tokenizer's, which must not truncate, and a word of more than `length` tokens is a window.
     """
+    texts = [document.text for document in documents]
+    words = _words(texts) if settings.unit == "words" else _tokenised(texts, tokenizer)
     windows = []
-    for document in documents:
-        if settings.unit == "words":
-            spans = [match.span() for match in _WORD.finditer(document.text)]
-            sizes = np.ones(len(spans), np.intp)
-        else:
-            spans, sizes = _tokenised(document.text, tokenizer)
+    for document, (spans, sizes) in zip(documents, words, strict=True):
         if sizes.sum() <= settings.length:
             windows.append([Window(document, 0, len(document.text))])
             continue
@@ -83,9 +80,9 @@ def pool(
     else:
         documents = np.repeat(np.arange(len(sizes)), sizes)
         best_first = scores[np.lexsort((-scores, documents))]
-        weights = np.zeros(max(len(settings.weights), int(sizes.max())))
-        weights[: len(settings.weights)] = settings.weights
-        weights = weights[np.arange(len(scores)) - starts[documents]]  # [windows], by rank
+        by_rank = np.zeros(max(len(settings.weights), int(sizes.max())))
+        by_rank[: len(settings.weights)] = settings.weights
+        weights = by_rank[np.arange(len(scores)) - starts[documents]]  # [windows]
         used = np.add.reduceat(weights, starts)
         pooled = np.add.reduceat(best_first * weights, starts) * (sum(settings.weights) / used)
     return pooled.astype(np.float32)
@@ -95,11 +92,22 @@ def _window(document: Document, start: int, end: int) -> Window:
     return Window(replace(document, text=document.text[start:end]), start, end)
 
 
-def _tokenised(text: str, tokenizer: Tokenizer) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
-    """Where each word of the tokenizer's stands, and how many tokens it has."""
-    encoding = tokenizer.encode(well_formed(text), add_special_tokens=False)
-    begins = word_beginnings(encoding.word_ids)
-    return word_spans(encoding, begins), np.diff(np.append(np.flatnonzero(begins), len(begins)))
+def _words(texts: Sequence[str]) -> Iterator[tuple[list[tuple[int, int]], NDArray[np.intp]]]:
+    """For each text, where its words stand, and the size 1 of each."""
+    for text in texts:
+        spans = [match.span() for match in _WORD.finditer(text)]
+        yield spans, np.ones(len(spans), np.intp)
+
+
+def _tokenised(
+    texts: Sequence[str], tokenizer: Tokenizer
+) -> Iterator[tuple[list[tuple[int, int]], NDArray[np.intp]]]:
+    """For each text, where the tokenizer's words stand, and how many tokens each has."""
+    for some in in_batches([well_formed(text) for text in texts]):
+        for encoding in tokenizer.encode_batch(some, add_special_tokens=False):
+            begins = word_beginnings(encoding.word_ids)
+            sizes = np.diff(np.append(np.flatnonzero(begins), len(begins)))
+            yield word_spans(encoding, begins), sizes
 
 
 def _places(sizes: NDArray[np.intp], length: int, stride: int) -> list[tuple[int, int]]:

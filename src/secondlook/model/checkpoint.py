@@ -20,13 +20,15 @@ from pydantic import ValidationError
 from tokenizers import Tokenizer
 
 from secondlook.encode.settings import EncodeSettings
-from secondlook.errors import CheckpointProblem, MissingExtra, UnknownName
+from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.settings import Lineage, RankerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 CARD = "secondlook.json"
+TYPES = "types.safetensors"
+"""The classifier of query types, where the ranker has one."""
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DOWNLOADED = ["*.safetensors", "*.json", "*.txt"]
 _BEHIND_PADDING = {"camembert", "mpnet", "roberta", "xlm-roberta"}
@@ -84,14 +86,11 @@ def locate(source: str | Path) -> Path:
 
 
 def _download(hub_id: str) -> Path:
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    except ImportError as error:
-        raise MissingExtra("torch", f"fetching {hub_id} from the hub") from error
+    from huggingface_hub import snapshot_download
+
     try:
         return Path(snapshot_download(hub_id, allow_patterns=_DOWNLOADED))
-    except (HfHubHTTPError, HFValidationError, OSError) as error:
+    except (OSError, ValueError) as error:  # refused, unreachable, not cached; no hub id
         reason = str(error).strip().splitlines()[0]
         raise CheckpointProblem(
             f"{hub_id} is no folder here, and could not be fetched from the hub ({reason}); check "
@@ -113,7 +112,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file of the folder."""
     if not path.is_file():
-        raise CheckpointProblem(f"{path.parent} is no ranker: it holds no {path.name}")
+        raise CheckpointProblem(f"{path.parent} is no model: it holds no {path.name}")
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -124,14 +123,17 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """`tokenizer.json`."""
+    """`tokenizer.json`, without the truncation and padding some bases store: lengths are ours."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise CheckpointProblem(
             f"{folder} holds no tokenizer.json; write it once with "
             "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
         )
-    return Tokenizer.from_file(str(path))
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def _read_card(path: Path) -> RankerSettings:

@@ -23,7 +23,7 @@ class Joint(nn.Module):
         self.strm = strm
         self._family = family(classifier.base_model, "STRM") if strm else None
         self.inputs = tuple(_inputs(classifier, strm=strm))
-        """The names of what `forward` reads."""
+        """The names of what `forward` reads, in its order."""
         self.pad_id: int = classifier.config.pad_token_id or 0
 
     def forward(

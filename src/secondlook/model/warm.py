@@ -6,8 +6,8 @@ logits between the two parts, and
 
     score = alpha · cos(query vector, document vector) + w · h[CLS] + b
 
-with the vectors pooled over their own part. At the start w = b = 0 and β = -5, so the order is very
-nearly the bi-encoder's own; with the parts shut off from each other it is exactly that.
+with the vectors pooled over their own part. At the start w = b = 0 and β is low, so the order is
+very nearly the bi-encoder's own; with the parts shut off from each other it is exactly that.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedModel
 
-ALPHA, BETA = 40.0, -5.0
-"""Where the two learned scales begin."""
+ALPHA = 40.0
+"""Where alpha begins: it makes cosines, which lie close together, into logits that do not."""
+BETA = -8.0
+"""Where every β begins: the highest whole number at which the order of BM25's top 100 is the
+bi-encoder's to a Kendall τ of .99, for e5-small on TREC DL 2019 (at -5 it is .96)."""
 
 
 class Warm(nn.Module):
@@ -58,8 +61,8 @@ class Warm(nn.Module):
         self.head = nn.Linear(encoder.config.hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
-        self.inputs = ("input_ids", "attention_mask", *(["words"] if strm else []), "first")
-        """The names of what `forward` reads."""
+        self.inputs = ("input_ids", "attention_mask", "first", *(["words"] if strm else []))
+        """The names of what `forward` reads, in its order."""
         self.pad_id: int = encoder.config.pad_token_id or 0
 
     def forward(

@@ -1,0 +1,84 @@
+"""Fill an engine with a corpus."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Engine(StrEnum):
+    """Where the first look happens."""
+
+    bm25s = "bm25s"
+    opensearch = "opensearch"
+
+
+def index(
+    corpus: Annotated[
+        str, typer.Argument(help="A file or folder of documents, or irds:NAME of ir_datasets.")
+    ],
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="The index folder to make.")],
+    engine: Annotated[
+        Engine, typer.Option(help="bm25s runs in this process; opensearch on a cluster.")
+    ] = Engine.bm25s,
+    corpus_format: Annotated[
+        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
+    ] = "auto",
+    k1: Annotated[float, typer.Option(help="BM25's saturation of term frequency.")] = 0.9,
+    b: Annotated[float, typer.Option(help="BM25's weight of document length.")] = 0.4,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(help="A node of the cluster; give several to survive the loss of one."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The index's name on the cluster; default: the folder's.")
+    ] = None,
+    shards: Annotated[int, typer.Option(help="Primary shards on the cluster.", min=1)] = 1,
+    replicas: Annotated[int, typer.Option(help="Copies of each shard.", min=0)] = 0,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Build anew what INDEX already holds.")
+    ] = False,
+) -> None:
+    """Index a corpus for the first look.
+
+    BEIR, MS MARCO, TREC CAR and ir_datasets corpora are read as they are, gz and zst included.
+    INDEX is a folder; `search`, `retrieve` and `rerank` need nothing else.
+
+    An interrupted run leaves no half index; run it again.
+
+    [bold]Examples[/bold]
+
+      secondlook index scifact/corpus.jsonl.gz scifact.index
+
+      secondlook index collection.tsv marco.index --engine opensearch --shards 3 --replicas 1
+    """
+    from secondlook.cli.progress import track
+    from secondlook.data import read_corpus
+    from secondlook.errors import IndexProblem
+    from secondlook.retrieve.folder import CARD, Index
+
+    if (folder / CARD).exists() and not replace:
+        raise IndexProblem(f"{folder} is an index already; build it anew with --replace")
+    documents = track(read_corpus(corpus, corpus_format), "indexing", "documents")
+    built: Index
+    match engine:
+        case Engine.bm25s:
+            from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+
+            built = Bm25Index.build(folder, documents, Bm25Settings(k1=k1, b=b))
+        case Engine.opensearch:
+            from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
+
+            settings = OpenSearchSettings(
+                urls=tuple(url or ["http://localhost:9200"]),
+                name=name or folder.name,
+                shards=shards,
+                replicas=replicas,
+                k1=k1,
+                b=b,
+            )
+            built = OpenSearchIndex.build(folder, documents, settings)
+    typer.echo(f"{folder}: {built.card.documents:,} documents, {built.card.engine}")

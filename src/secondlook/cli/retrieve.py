@@ -1,0 +1,56 @@
+"""Run many queries against an index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from secondlook.types import Query, Ranking, Retriever
+
+_BATCH = 64
+
+
+def retrieve(
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
+    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")],
+    k: Annotated[int, typer.Option("-k", help="Hits per query.", min=1)] = 1000,
+    judged: Annotated[
+        str | None, typer.Option(help="Only the queries that this qrels file judges.")
+    ] = None,
+    query_format: Annotated[
+        str, typer.Option("--format", help="The queries' format; auto looks at the file.")
+    ] = "auto",
+    tag: Annotated[str, typer.Option(help="The run's name in a TREC file.")] = "secondlook",
+) -> None:
+    """Take the first look for every query and write a run.
+
+    The run is in TREC's format (or MS MARCO's, if it ends in .tsv; .gz and .zst compress) and
+    appears whole at the end: an interrupted run leaves none.
+
+    [bold]Example[/bold]
+
+      secondlook retrieve scifact.index queries.jsonl --judged qrels/test.tsv -o bm25.trec.gz
+    """
+    from secondlook.cli.progress import track
+    from secondlook.data import read_qrels, read_queries, write_run
+    from secondlook.retrieve import open_index
+
+    wanted = list(read_queries(queries, query_format))
+    if judged is not None:
+        keep = read_qrels(judged)
+        wanted = [query for query in wanted if query.id in keep]
+    engine = open_index(folder)
+    rankings = track(_rankings(engine, wanted, k), "retrieving", "queries", total=len(wanted))
+    write_run(output, rankings, tag=tag)
+    typer.echo(f"{output}: {len(wanted):,} queries, up to {k:,} hits each")
+
+
+def _rankings(engine: Retriever, queries: Sequence[Query], k: int) -> Iterator[Ranking]:
+    for start in range(0, len(queries), _BATCH):
+        yield from engine.retrieve(queries[start : start + _BATCH], k)

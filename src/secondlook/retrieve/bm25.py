@@ -1,0 +1,235 @@
+"""The in-process engine: bm25s, memory-mapped, with the texts beside it in a corpus store."""
+
+from __future__ import annotations
+
+import shutil
+from array import array
+from collections import defaultdict
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
+
+import bm25s
+import numpy as np
+from pydantic import Field
+from scipy.sparse import csc_matrix
+
+from secondlook.data.store import CorpusStore
+from secondlook.errors import IndexProblem
+from secondlook.recipe import Settings
+from secondlook.retrieve.analyze import EnglishAnalyzer
+from secondlook.retrieve.folder import IndexCard, read_card, write_card
+from secondlook.types import Document, Hit, Query, Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from numpy.typing import NDArray
+
+_STORE = "corpus.sqlite"
+_MATRIX = "bm25s"
+_IDS = "ids.utf8"
+_ID_ENDS = "id_ends.npy"
+_TERMS_AT_ONCE = 1_000_000
+
+
+class Bm25Settings(Settings):
+    """BM25 as the papers set it; Lucene's variant, over English stems of title and text."""
+
+    k1: float = Field(0.9, ge=0)
+    b: float = Field(0.4, ge=0, le=1)
+
+
+class Bm25Index:
+    """BM25 without a server, for corpora up to some millions of passages. Cannot be updated."""
+
+    def __init__(
+        self, card: IndexCard, store: CorpusStore, matrix: bm25s.BM25, ids: _IdList
+    ) -> None:
+        self.card = card
+        self._store = store
+        self._matrix = matrix
+        self._ids = ids
+        self._analyzer = EnglishAnalyzer()
+
+    @classmethod
+    def build(
+        cls, folder: Path, documents: Iterable[Document], settings: Bm25Settings
+    ) -> Bm25Index:
+        """Index the documents in one pass; the folder appears whole or not at all."""
+        if folder.exists() and any(folder.iterdir()):
+            read_card(folder)  # an older index is replaced; anything else is left alone
+        half = folder.with_name(f".{folder.name}.half")
+        shutil.rmtree(half, ignore_errors=True)  # what an interrupted build left behind
+        half.mkdir(parents=True)
+        try:
+            _fill(half, documents, settings)
+            _put_in_place(half, folder)
+        except BaseException:
+            shutil.rmtree(half, ignore_errors=True)
+            raise
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Bm25Index:
+        """A finished index; nothing but the vocabulary is read into memory."""
+        matrix = bm25s.BM25.load(folder / _MATRIX, mmap=True)
+        return cls(read_card(folder), CorpusStore.open(folder / _STORE), matrix, _IdList(folder))
+
+    def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
+        """BM25's best `k`; a document that shares no term with the query is no hit."""
+        vocabulary = self._matrix.vocab_dict
+        terms = [
+            [vocabulary[term] for term in self._analyzer.terms(query.text) if term in vocabulary]
+            for query in queries
+        ]
+        return [
+            self._ranking(query, known, k) if known else Ranking(query.id, ())
+            for query, known in zip(queries, terms, strict=True)
+        ]
+
+    def _ranking(self, query: Query, terms: list[int], k: int) -> Ranking:
+        found = self._matrix.retrieve(
+            [terms], k=min(k, self.card.documents), sorted=False, show_progress=False
+        )
+        positions, scores = found.documents[0], found.scores[0]
+        matched = scores > 0
+        ids = self._ids.at(positions[matched])
+        return Ranking.of(query.id, map(Hit, ids, scores[matched].tolist()))
+
+    def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
+        """The texts, in the order asked for."""
+        return self._store.fetch(doc_ids)
+
+
+class _IdList:
+    """Document ids by position, memory-mapped: a corpus of millions costs no memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._bytes = np.memmap(folder / _IDS, dtype=np.uint8, mode="r")
+        self._ends = np.load(folder / _ID_ENDS, mmap_mode="r")
+
+    def at(self, positions: NDArray[np.int64]) -> list[str]:
+        ends = self._ends[positions + 1].tolist()
+        starts = self._ends[positions].tolist()
+        view = self._bytes.data
+        return [str(view[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
+
+
+class _Postings:
+    """How often each term stands in each document, gathered on disk while the corpus passes.
+
+    bm25s wants the terms of all documents as lists of lists, tens of gigabytes of Python objects
+    for millions of documents, and counts them one by one. It invites others to build its matrix
+    in another way: this one counts thousands of documents at a time.
+    """
+
+    def __init__(self, documents: BinaryIO, terms: BinaryIO, counts: BinaryIO) -> None:
+        self.vocabulary: defaultdict[str, int] = defaultdict()
+        self.vocabulary.default_factory = self.vocabulary.__len__  # a new term gets the next id
+        self.lengths = array("i")  # [documents], in terms
+        self._files = documents, terms, counts
+        self._waiting: list[int] = []
+        self._first = 0  # the document that the waiting terms begin with
+
+    def add(self, terms: list[str]) -> None:
+        self._waiting.extend(map(self.vocabulary.__getitem__, terms))
+        self.lengths.append(len(terms))
+        if len(self._waiting) >= _TERMS_AT_ONCE:
+            self._count()
+
+    def _count(self) -> None:
+        """Sorted by document, then term: each pair once, with how often it was there."""
+        lengths = np.frombuffer(self.lengths, np.int32)[self._first :]
+        documents = np.repeat(np.arange(self._first, len(self.lengths), dtype=np.int64), lengths)
+        keys, counts = np.unique(documents << 32 | np.array(self._waiting), return_counts=True)
+        for file, column in zip(self._files, (keys >> 32, keys, counts), strict=True):
+            file.write(column.astype(np.int32).tobytes())  # the lower half of a key is its term
+        self._waiting.clear()
+        self._first = len(self.lengths)
+
+    def matrix(self, settings: Bm25Settings) -> bm25s.BM25:
+        """The scores of Lucene's BM25, computed in advance as bm25s keeps them."""
+        self._count()
+        documents, terms, counts = (_mapped(file) for file in self._files)
+        total = len(self.lengths)
+        in_documents = np.bincount(terms, minlength=len(self.vocabulary))
+        idf = np.log(1 + (total - in_documents + 0.5) / (in_documents + 0.5)).astype(np.float32)
+        lengths = np.frombuffer(self.lengths, np.int32)
+        k1, b = settings.k1, settings.b
+        norm = (k1 * (1 - b + b * lengths / lengths.mean())).astype(np.float32)
+        scores = idf[terms] * counts / (counts + norm[documents])
+        shape = total, len(self.vocabulary)
+        columns = csc_matrix((scores.astype(np.float32), (documents, terms)), shape=shape)
+        matrix = bm25s.BM25(k1=k1, b=b, method="lucene")
+        matrix.scores = {
+            "data": columns.data,
+            "indices": columns.indices,
+            "indptr": columns.indptr,
+            "num_docs": total,
+        }
+        matrix.vocab_dict = dict(self.vocabulary)
+        matrix.nonoccurrence_array = None  # of other variants than Lucene's
+        return matrix
+
+
+def _mapped(file: BinaryIO) -> NDArray[np.int32]:
+    file.flush()
+    return np.memmap(file, dtype=np.int32, mode="r")
+
+
+def _fill(folder: Path, documents: Iterable[Document], settings: Bm25Settings) -> None:
+    with (
+        TemporaryFile(dir=folder) as documents_of,
+        TemporaryFile(dir=folder) as terms,
+        TemporaryFile(dir=folder) as counts,
+    ):
+        postings = _Postings(documents_of, terms, counts)
+        store = _store_and_tokenise(folder, documents, postings)
+        if not postings.vocabulary:
+            raise IndexProblem(
+                "the corpus holds no word to index; check that --format reads the text you mean"
+            )
+        postings.matrix(settings).save(folder / _MATRIX, show_progress=False)
+    write_card(
+        folder,
+        IndexCard(
+            engine="bm25s",
+            settings=settings.model_dump(),
+            documents=len(store),
+            fingerprint=store.fingerprint,
+        ),
+    )
+
+
+def _store_and_tokenise(
+    folder: Path, documents: Iterable[Document], postings: _Postings
+) -> CorpusStore:
+    """One pass over the corpus: texts into the store, terms into the postings, ids into a file."""
+    analyzer = EnglishAnalyzer()
+    id_ends = array("q", [0])
+    with (folder / _IDS).open("wb") as ids:
+
+        def passing() -> Iterator[Document]:
+            for document in documents:
+                text = f"{document.title} {document.text}" if document.title else document.text
+                postings.add(analyzer.terms(text))
+                id_ends.append(id_ends[-1] + ids.write(document.id.encode()))
+                yield document
+
+        store = CorpusStore.build(folder / _STORE, passing())
+    np.save(folder / _ID_ENDS, np.array(id_ends, dtype=np.int64))
+    return store
+
+
+def _put_in_place(half: Path, folder: Path) -> None:
+    """Swap the new index for what stands at `folder`, which may be an older one."""
+    if not folder.exists():
+        half.rename(folder)
+        return
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    folder.rename(old)
+    half.rename(folder)
+    shutil.rmtree(old)

@@ -1,0 +1,76 @@
+import pytest
+from typer.testing import CliRunner
+
+from secondlook import data
+from secondlook.cli import app, main
+from secondlook.types import Document, Query
+
+
+def convert(*arguments):
+    done = CliRunner().invoke(app, ["convert", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_each_kind_goes_from_format_to_format(tmp_path):
+    (tmp_path / "collection.tsv").write_text("1\tTides follow the moon.\n")
+    (tmp_path / "queries.tsv").write_text("7\twhy tides\n")
+    (tmp_path / "qrels.txt").write_text("7 0 1 1\n")
+    (tmp_path / "run.tsv").write_text("7\t1\t1\n7\t2\t2\n")
+    convert("corpus", tmp_path / "collection.tsv", tmp_path / "corpus.jsonl.zst")
+    convert("queries", tmp_path / "queries.tsv", tmp_path / "topics.xml")
+    convert("qrels", tmp_path / "qrels.txt", tmp_path / "test.tsv")
+    convert("run", tmp_path / "run.tsv", tmp_path / "run.trec.gz")
+    assert list(data.read_corpus(tmp_path / "corpus.jsonl.zst")) == [
+        Document("1", "Tides follow the moon.")
+    ]
+    assert list(data.read_queries(tmp_path / "topics.xml")) == [Query("7", "why tides")]
+    assert (tmp_path / "test.tsv").read_text() == "query-id\tcorpus-id\tscore\n7\t1\t1\n"
+    (ranking,) = data.read_run(tmp_path / "run.trec.gz", "trec")
+    assert [(hit.doc_id, hit.score) for hit in ranking.hits] == [("1", 1.0), ("2", 0.5)]
+
+
+def test_formats_can_be_named(tmp_path):
+    (tmp_path / "in").write_text("7\twhy tides\n")
+    convert("queries", tmp_path / "in", tmp_path / "out", "--from", "msmarco", "--to", "beir")
+    assert (tmp_path / "out").read_text() == '{"_id": "7", "text": "why tides", "metadata": {}}\n'
+
+
+def test_no_progress_is_shown_where_nobody_watches(tmp_path):
+    (tmp_path / "queries.tsv").write_text("7\twhy tides\n")
+    assert convert("queries", tmp_path / "queries.tsv", tmp_path / "topics.xml").output == ""
+
+
+def test_progress_is_shown_on_a_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    (tmp_path / "queries.tsv").write_text("7\twhy tides\n8\tmoon\n")
+    monkeypatch.setattr(
+        "sys.argv",
+        [
+            "secondlook",
+            "convert",
+            "queries",
+            *map(str, (tmp_path / "queries.tsv", tmp_path / "q.jsonl")),
+        ],
+    )
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "2/?" in shown.err
+
+
+def test_trouble_is_one_line_and_leaves_no_target(tmp_path, monkeypatch, capsys):
+    source = tmp_path / "run.tsv"
+    source.write_text("7\t1\t1\n7\t1\t2\n")
+    monkeypatch.setattr(
+        "sys.argv", ["secondlook", "convert", "run", str(source), str(tmp_path / "run.trec")]
+    )
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    assert capsys.readouterr().err == (
+        f"secondlook: {source}:2: document '1' stands twice for query '7'; keep its best\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["run.tsv"]

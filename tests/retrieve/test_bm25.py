@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from secondlook.errors import IndexProblem
+from secondlook.retrieve import open_index
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.types import Document, Query
+
+DOCUMENTS = [
+    Document("1", "apple apple banana"),
+    Document("2", "banana cherry"),
+    Document("3", "cherry cherry cherry durian elderberry fig grape"),
+]
+
+
+def test_scores_are_lucenes_bm25_worked_by_hand(tmp_path):
+    index = Bm25Index.build(tmp_path / "index", DOCUMENTS, Bm25Settings(k1=0.9, b=0.4))
+    (ranking,) = index.retrieve([Query("q", "apple banana")], 10)
+    average = (3 + 2 + 7) / 3
+
+    def weight(df, tf, length):
+        idf = math.log(1 + (3 - df + 0.5) / (df + 0.5))
+        return idf * tf / (tf + 0.9 * (1 - 0.4 + 0.4 * length / average))
+
+    expected = {"1": weight(1, 2, 3) + weight(2, 1, 3), "2": weight(2, 1, 2)}
+    assert {hit.doc_id: hit.score for hit in ranking.hits} == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_folder_is_all_one_needs(tmp_path):
+    built = Bm25Index.build(tmp_path / "index", DOCUMENTS, Bm25Settings(k1=1.2))
+    opened = open_index(tmp_path / "index")
+    assert opened.card == built.card
+    assert opened.card.documents == 3
+    assert opened.card.settings == {"k1": 1.2, "b": 0.4}
+    assert opened.card.fingerprint.startswith("sha256:")
+    queries = [Query("q", "cherry figs")]
+    assert opened.retrieve(queries, 2) == built.retrieve(queries, 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_a_corpus_without_a_word_is_refused(tmp_path):
+    with pytest.raises(IndexProblem, match="no word"):
+        Bm25Index.build(tmp_path / "index", [Document("1", "…"), Document("2", "")], Bm25Settings())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_corpus_leaves_nothing(tmp_path):
+    def documents():
+        yield DOCUMENTS[0]
+        raise OSError("the disk went away")
+
+    with pytest.raises(OSError, match="went away"):
+        Bm25Index.build(tmp_path / "index", documents(), Bm25Settings())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_build_leaves_the_old_index_and_the_next_one_succeeds(tmp_path):
+    folder = tmp_path / "index"
+    Bm25Index.build(folder, DOCUMENTS, Bm25Settings())
+    program = f"""
+import os, signal
+from pathlib import Path
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.types import Document
+def documents():
+    for number in range(1000):
+        yield Document(str(number), "some text")
+    os.kill(os.getpid(), signal.SIGKILL)
+Bm25Index.build(Path({str(folder)!r}), documents(), Bm25Settings())
+"""
+    killed = subprocess.run([sys.executable, "-c", program], check=False)
+    assert killed.returncode == -9
+    assert open_index(folder).card.documents == 3
+    again = Bm25Index.build(folder, [*DOCUMENTS, Document("4", "honeydew")], Bm25Settings())
+    assert again.card.documents == 4
+    assert again.retrieve([Query("q", "honeydew")], 5)[0].hits[0].doc_id == "4"
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def test_a_folder_that_is_no_index_is_never_replaced(tmp_path):
+    folder = tmp_path / "holiday-photos"
+    folder.mkdir()
+    (folder / "beach.jpg").write_bytes(b"precious")
+    with pytest.raises(IndexProblem):
+        Bm25Index.build(folder, DOCUMENTS, Bm25Settings())
+    assert (folder / "beach.jpg").read_bytes() == b"precious"
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday-photos"]
+
+
+@pytest.mark.parametrize(
+    "card", ["", "[]", "{}", json.dumps({"engine": "grep"}), json.dumps({"engin": "bm25s"})]
+)
+def test_a_broken_card_says_how_to_mend_it(tmp_path, card):
+    (tmp_path / "index.json").write_text(card)
+    with pytest.raises(IndexProblem, match="secondlook index CORPUS"):
+        open_index(tmp_path)
