@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import convert, doctor, eval_, index, retrieve, search, types_, warm
+from secondlook.cli import convert, doctor, eval_, export, index, retrieve, search, types_, warm
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(warm.warm)
+app.command()(export.export)
 app.command()(doctor.doctor)
 
 
