@@ -35,11 +35,12 @@ _PACKAGE: dict[Engine, str] = {"onnx": "onnxruntime", "openvino": "openvino"}
 _FILES: dict[Engine, tuple[str, ...]] = {"onnx": (".onnx",), "openvino": (".xml", ".bin")}
 FASTEST_FIRST: tuple[tuple[Engine, Precision], ...] = (
     ("openvino", "bf16"),
-    ("openvino", "int8"),
-    ("onnx", "int8"),
     ("openvino", "fp32"),
+    ("openvino", "int8"),
     ("onnx", "fp32"),
+    ("onnx", "int8"),
 )
+"""As measured on CPUs with bf16; of equals, the more exact."""
 
 
 class ExportCard(Settings):

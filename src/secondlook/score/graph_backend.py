@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
 
-_STEP = 16
+_STEP = 8
 """Batches are padded to a multiple of this many tokens: engines prepare anew for every new shape,
 which costs more than the padding."""
 

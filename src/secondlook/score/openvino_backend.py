@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from secondlook.score.exports import Precision
 
 
-_GROUP = 32
-"""Activations of one token that share a scale where weights are in int8."""
-
-
 class OpenVinoBackend(GraphBackend):
     """Scores encoded pairs with OpenVINO on the CPU.
 
@@ -39,7 +35,7 @@ class OpenVinoBackend(GraphBackend):
             "CPU",
             {
                 "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" and bf16 else "f32",
-                "DYNAMIC_QUANTIZATION_GROUP_SIZE": _GROUP,
+                "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # int8 is for weights only
                 "INFERENCE_NUM_THREADS": self.workers,
                 "NUM_STREAMS": self.workers,
             },
