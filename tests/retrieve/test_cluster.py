@@ -266,24 +266,18 @@ def test_what_is_no_url_is_refused(url):
         OpenSearchSettings(urls=(url,), name="x")
 
 
+@pytest.mark.parametrize("name", ["", "Upper", "_x", "a/b", "a,b", "a*", "x" * 201])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(EngineProblem, match="choose a --name"):
+        OpenSearchSettings(name=name)
+
+
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": "Upper"},
-        {"name": "a/b"},
-        {"name": "a,b"},
-        {"name": "_x"},
-        {"name": ""},
-        {"shards": 0},
-        {"replicas": -1},
-        {"b": 1.5},
-        {"k1": -1},
-        {"urls": ()},
-    ],
+    "wrong", [{"shards": 0}, {"replicas": -1}, {"b": 1.5}, {"k1": -1}, {"urls": ()}]
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValidationError):
-        OpenSearchSettings(**{"name": "x", **wrong})
+        OpenSearchSettings(name="x", **wrong)
 
 
 def test_a_secret_is_no_setting():

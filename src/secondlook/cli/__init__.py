@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import convert, doctor, eval_, index, retrieve, search
+from secondlook.cli import add, convert, doctor, eval_, index, remove, retrieve, search
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app = typer.Typer(
 app.command()(index.index)
 app.command()(search.search)
 app.command()(retrieve.retrieve)
+app.command()(add.add)
+app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.command()(doctor.doctor)

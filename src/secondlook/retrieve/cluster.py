@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +30,7 @@ class OpenSearchSettings(Settings):
 
     urls: tuple[str, ...] = Field(("http://localhost:9200",), min_length=1)
     """Nodes of one cluster; with several, the loss of one goes unnoticed."""
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=200)
+    name: str
     """What searches ask for: an alias, behind which a finished index takes an older one's place."""
     shards: int = Field(1, ge=1)
     replicas: int = Field(0, ge=0)
@@ -37,6 +38,16 @@ class OpenSearchSettings(Settings):
     b: float = Field(0.4, ge=0, le=1)
     analyzer: str = "english"
     verify_certs: bool = True
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, name: str) -> str:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,199}", name):
+            raise EngineProblem(
+                f"{name!r} is no name for an index on a cluster: choose a --name of small letters, "
+                "digits, '.', '_' and '-' that begins with a letter or digit"
+            )
+        return name
 
     @field_validator("urls")
     @classmethod
@@ -196,11 +207,6 @@ class Cluster:
             return EngineProblem(
                 f"{self._where} takes no request of that size: cut the longest documents, or raise "
                 "http.max_content_length there"
-            )
-        if "maxClauseCount" in reason:
-            return EngineProblem(
-                f"{self._where} takes no query of so many different words ({reason}): shorten it, "
-                "or raise indices.query.bool.max_clause_count there"
             )
         if status >= 500 and "shard" in reason:
             return Busy(

@@ -12,7 +12,10 @@ from secondlook.recipe import Settings
 from secondlook.types import Corpus, Retriever
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from secondlook.types import Document
 
 CARD = "index.json"
 
@@ -35,6 +38,19 @@ class Index(Retriever, Corpus, Protocol):
     @property
     def card(self) -> IndexCard:
         """Engine, settings and corpus."""
+        ...
+
+
+@runtime_checkable
+class UpdatableIndex(Index, Protocol):
+    """An engine whose documents can change one by one while it serves."""
+
+    def upsert(self, documents: Iterable[Document]) -> None:
+        """Add documents, or replace those of the same id; the next search sees them."""
+        ...
+
+    def delete(self, doc_ids: Sequence[str]) -> None:
+        """Remove documents; raises MissingDocument, and removes none, if one is unknown."""
         ...
 
 

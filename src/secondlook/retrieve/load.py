@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from secondlook.errors import EngineProblem, IndexProblem, MalformedInput
 from secondlook.retrieve.bulk import cut, in_parallel, send
+from secondlook.retrieve.lucene import CONTENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -254,7 +255,7 @@ def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
     Title and text themselves are only kept, for `fetch`. Without positions the index is a fifth
     smaller and fills faster; it answers no phrase queries, which BM25 has no use for.
     """
-    kept = {"type": "text", "index": False, "norms": False, "copy_to": "contents"}
+    kept = {"type": "text", "index": False, "norms": False, "copy_to": CONTENTS}
     return {
         "aliases": {_loading(settings.name): {}},
         "settings": {
@@ -272,7 +273,7 @@ def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
                 "position": {"type": "long", "doc_values": False},
                 "title": kept,
                 "text": kept,
-                "contents": {
+                CONTENTS: {
                     "type": "text",
                     "analyzer": settings.analyzer,
                     "similarity": "bm25",
