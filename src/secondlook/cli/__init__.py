@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from secondlook.cli import add, convert, doctor, eval_, index, remove, retrieve, search
+from secondlook.cli import add, convert, doctor, eval_, index, remove, retrieve, search, types_
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -19,7 +19,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-
 app.command()(index.index)
 app.command()(search.search)
 app.command()(retrieve.retrieve)
@@ -27,6 +26,7 @@ app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
+app.add_typer(types_.app)
 app.command()(doctor.doctor)
 
 

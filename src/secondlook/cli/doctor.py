@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import secondlook
+from secondlook.errors import SecondlookError
 
 CPU_FEATURES = {
     "AVX2": ("avx2",),
@@ -171,29 +172,22 @@ def engines(
         "bm25s": {"usable": bm25s is not None, "note": "in process"},
         "opensearch": {
             "usable": client is not None and reachable,
-            "note": cluster if client else f"its client is not installed; {cluster}",
+            "note": cluster if client else "its client is not installed",
         },
     }
 
 
 def _cluster(url: str) -> tuple[bool, str]:
-    """Whether a search engine answers there, and what was heard."""
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import urlopen
+    """Whether a search engine answers there, asked as the engine asks, and what was heard."""
+    from secondlook.retrieve.cluster import Cluster, OpenSearchSettings
 
-    if not url.startswith(("http://", "https://")):
-        return False, f"{url} is no http or https address"
     try:
-        with urlopen(url, timeout=5) as answer:  # noqa: S310 - http or https, as checked
-            version = json.loads(answer.read())["version"]
-            name = version.get("distribution", "elasticsearch")
-            return True, f"{url} is {name} {version['number']}"
-    except HTTPError as error:
-        return False, f"{url} answers, but with {error.code} {error.reason}"
-    except (OSError, HTTPException) as error:
-        return False, f"{url} cannot be reached: {getattr(error, 'reason', error)}"
-    except (ValueError, KeyError, TypeError, AttributeError):
+        settings = OpenSearchSettings.model_validate({"urls": [url], "name": "doctor"})
+        version = Cluster.connect(settings).request("GET", "/", within=5)["version"]
+        return True, f"{url} is {version.get('distribution', 'elasticsearch')} {version['number']}"
+    except SecondlookError as problem:
+        return False, str(problem)
+    except (KeyError, TypeError, AttributeError):
         return False, f"{url} answers, but is no search engine"
 
 

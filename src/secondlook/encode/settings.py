@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from secondlook.recipe import Settings
 
@@ -14,6 +14,7 @@ class MarkerSettings(Settings):
 
     match: Literal["exact", "stem"] = "stem"
     skip_stop_words: bool = True
+    """English ones. Punctuation is never marked."""
     max_terms: int = Field(32, ge=1, le=1000)
     tokens: Literal["added", "unused"] = "added"
     """`added` grows the vocabulary by [e1], [/e1], …; `unused` takes BERT's [unusedN]."""
@@ -29,6 +30,19 @@ class WindowSettings(Settings):
     weights: tuple[float, ...] = ()
     """For `top`: the weight of the best window's score, of the second best, and so on."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.stride > self.length:
+            raise ValueError(
+                f"a stride of {self.stride} skips {self.unit} between windows of {self.length}; "
+                f"make it at most {self.length}"
+            )
+        if self.pooling == "top" and not (self.weights and min(self.weights) > 0):
+            raise ValueError('pooling "top" needs weights above zero, such as [0.5, 0.3, 0.2]')
+        if self.pooling != "top" and self.weights:
+            raise ValueError(f'weights are for pooling "top"; {self.pooling!r} has none')
+        return self
+
 
 class EncodeSettings(Settings):
     """Everything the encoder needs to know beside the tokenizer."""
@@ -36,7 +50,9 @@ class EncodeSettings(Settings):
     form: Literal["joint", "warm"] = "joint"
     """`joint`: the papers' one sequence. `warm`: two, each as its bi-encoder would see it."""
     max_length: int = Field(512, ge=8)
+    """Of the whole: special tokens, markers and prompts counted."""
     max_query_length: int = Field(64, ge=1)
+    """Of the query's own tokens: special tokens, markers, prompt and type are not counted."""
     title_separator: str | None = " "
     """Between title and text; None leaves the title out."""
     query_prompt: str = ""

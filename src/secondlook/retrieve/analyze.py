@@ -27,30 +27,30 @@ class EnglishAnalyzer:
     """Lower-cased Porter stems without stop words and possessives."""
 
     def __init__(self) -> None:
-        self._stemmer = Stemmer.Stemmer("porter")
-        self._terms: dict[str, str] = {}  # word as written → its term, "" for a stop word
+        self._term_of = _Terms()
 
     def terms(self, text: str) -> list[str]:
         """The index terms of a text, in order, repeats included."""
-        known = self._terms
-        words = _WORD.findall(text)
-        found = [known.get(word) for word in words]
-        if None in found:
-            found = [self._term(word) for word in words]
-        return [term for term in found if term]
+        return [term for term in map(self._term_of.__getitem__, _WORD.findall(text)) if term]
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Start, end and term of every indexed word."""
         for match in _WORD.finditer(text):
-            if term := self._term(match.group()):
+            if term := self._term_of[match.group()]:
                 yield match.start(), match.end(), term
 
-    def _term(self, word: str) -> str:
-        term = self._terms.get(word)
-        if term is None:
-            lower = word.lower().replace("’", "'").removesuffix("'s")
-            term = "" if lower in STOP_WORDS else self._stemmer.stemWord(lower)
-            if len(self._terms) >= _MOST_WORDS_REMEMBERED:
-                self._terms.clear()
-            self._terms[word] = term
+
+class _Terms(dict[str, str]):
+    """Words as written → their terms, "" for a stop word; remembers, as most words come again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stemmer = Stemmer.Stemmer("porter")
+
+    def __missing__(self, word: str) -> str:
+        lower = word.lower().replace("’", "'").removesuffix("'s")
+        term: str = "" if lower in STOP_WORDS else self._stemmer.stemWord(lower)
+        if len(self) >= _MOST_WORDS_REMEMBERED:
+            self.clear()
+        self[word] = term
         return term

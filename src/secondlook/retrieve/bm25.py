@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from array import array
-from itertools import pairwise
+from collections import defaultdict
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import bm25s
 import numpy as np
 from pydantic import Field
+from scipy.sparse import csc_matrix
 
 from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
@@ -30,6 +31,7 @@ _STORE = "corpus.sqlite"
 _MATRIX = "bm25s"
 _IDS = "ids.utf8"
 _ID_ENDS = "id_ends.npy"
+_TERMS_AT_ONCE = 1_000_000
 
 
 class Bm25Settings(Settings):
@@ -115,44 +117,81 @@ class _IdList:
         return [str(view[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
 
 
-class _TermFile:
-    """Term ids of every document on disk, read back one document at a time.
+class _Postings:
+    """How often each term stands in each document, gathered on disk while the corpus passes.
 
-    bm25s wants a list of lists, which for millions of documents would be tens of gigabytes of
-    Python integers; it only iterates, so this stands in for one.
+    bm25s wants the terms of all documents as lists of lists, tens of gigabytes of Python objects
+    for millions of documents, and counts them one by one. It invites others to build its matrix
+    in another way: this one counts thousands of documents at a time.
     """
 
-    def __init__(self, out: BinaryIO) -> None:
-        self._out = out
-        self._ends = array("q", [0])
+    def __init__(self, documents: BinaryIO, terms: BinaryIO, counts: BinaryIO) -> None:
+        self.vocabulary: defaultdict[str, int] = defaultdict()
+        self.vocabulary.default_factory = self.vocabulary.__len__  # a new term gets the next id
+        self.lengths = array("i")  # [documents], in terms
+        self._files = documents, terms, counts
+        self._waiting: list[int] = []
+        self._first = 0  # the document that the waiting terms begin with
 
-    def append(self, terms: list[int]) -> None:
-        array("i", terms).tofile(self._out)
-        self._ends.append(self._ends[-1] + len(terms))
+    def add(self, terms: list[str]) -> None:
+        self._waiting.extend(map(self.vocabulary.__getitem__, terms))
+        self.lengths.append(len(terms))
+        if len(self._waiting) >= _TERMS_AT_ONCE:
+            self._count()
 
-    def __len__(self) -> int:
-        return len(self._ends) - 1
+    def _count(self) -> None:
+        """Sorted by document, then term: each pair once, with how often it was there."""
+        lengths = np.frombuffer(self.lengths, np.int32)[self._first :]
+        documents = np.repeat(np.arange(self._first, len(self.lengths), dtype=np.int64), lengths)
+        keys, counts = np.unique(documents << 32 | np.array(self._waiting), return_counts=True)
+        for file, column in zip(self._files, (keys >> 32, keys, counts), strict=True):
+            file.write(column.astype(np.int32).tobytes())  # the lower half of a key is its term
+        self._waiting.clear()
+        self._first = len(self.lengths)
 
-    def __iter__(self) -> Iterator[list[int]]:
-        self._out.seek(0)
-        for start, end in pairwise(self._ends):
-            terms = array("i")
-            terms.fromfile(self._out, end - start)
-            yield terms.tolist()
+    def matrix(self, settings: Bm25Settings) -> bm25s.BM25:
+        """The scores of Lucene's BM25, computed in advance as bm25s keeps them."""
+        self._count()
+        documents, terms, counts = (_mapped(file) for file in self._files)
+        total = len(self.lengths)
+        in_documents = np.bincount(terms, minlength=len(self.vocabulary))
+        idf = np.log(1 + (total - in_documents + 0.5) / (in_documents + 0.5)).astype(np.float32)
+        lengths = np.frombuffer(self.lengths, np.int32)
+        k1, b = settings.k1, settings.b
+        norm = (k1 * (1 - b + b * lengths / lengths.mean())).astype(np.float32)
+        scores = idf[terms] * counts / (counts + norm[documents])
+        shape = total, len(self.vocabulary)
+        columns = csc_matrix((scores.astype(np.float32), (documents, terms)), shape=shape)
+        matrix = bm25s.BM25(k1=k1, b=b, method="lucene")
+        matrix.scores = {
+            "data": columns.data,
+            "indices": columns.indices,
+            "indptr": columns.indptr,
+            "num_docs": total,
+        }
+        matrix.vocab_dict = dict(self.vocabulary)
+        matrix.nonoccurrence_array = None  # of other variants than Lucene's
+        return matrix
+
+
+def _mapped(file: BinaryIO) -> NDArray[np.int32]:
+    file.flush()
+    return np.memmap(file, dtype=np.int32, mode="r")
 
 
 def _fill(folder: Path, documents: Iterable[Document], settings: Bm25Settings) -> None:
-    vocabulary: dict[str, int] = {}
-    with TemporaryFile(dir=folder) as term_file:
-        terms = _TermFile(term_file)
-        store = _store_and_tokenise(folder, documents, vocabulary, terms)
-        if not vocabulary:
+    with (
+        TemporaryFile(dir=folder) as documents_of,
+        TemporaryFile(dir=folder) as terms,
+        TemporaryFile(dir=folder) as counts,
+    ):
+        postings = _Postings(documents_of, terms, counts)
+        store = _store_and_tokenise(folder, documents, postings)
+        if not postings.vocabulary:
             raise IndexProblem(
                 "the corpus holds no word to index; check that --format reads the text you mean"
             )
-        matrix = bm25s.BM25(k1=settings.k1, b=settings.b, method="lucene")
-        matrix.index(bm25s.tokenization.Tokenized(terms, vocabulary), show_progress=False)
-        matrix.save(folder / _MATRIX, show_progress=False)
+        postings.matrix(settings).save(folder / _MATRIX, show_progress=False)
     write_card(
         folder,
         IndexCard(
@@ -165,9 +204,9 @@ def _fill(folder: Path, documents: Iterable[Document], settings: Bm25Settings) -
 
 
 def _store_and_tokenise(
-    folder: Path, documents: Iterable[Document], vocabulary: dict[str, int], terms: _TermFile
+    folder: Path, documents: Iterable[Document], postings: _Postings
 ) -> CorpusStore:
-    """One pass over the corpus: texts into the store, terms into their file, ids into theirs."""
+    """One pass over the corpus: texts into the store, terms into the postings, ids into a file."""
     analyzer = EnglishAnalyzer()
     id_ends = array("q", [0])
     with (folder / _IDS).open("wb") as ids:
@@ -175,9 +214,7 @@ def _store_and_tokenise(
         def passing() -> Iterator[Document]:
             for document in documents:
                 text = f"{document.title} {document.text}" if document.title else document.text
-                terms.append(
-                    [vocabulary.setdefault(term, len(vocabulary)) for term in analyzer.terms(text)]
-                )
+                postings.add(analyzer.terms(text))
                 id_ends.append(id_ends[-1] + ids.write(document.id.encode()))
                 yield document
 

@@ -1,0 +1,109 @@
+"""`secondlook types`: train, measure and use the classifier of query types."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="types",
+    help="Query types: what kind of answer a query asks for.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Labelled = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TSV",
+        help="Labelled queries: tab-separated, with a first line that names a column [b]type[/b] "
+        "and a column [b]query[/b]. MS MARCO's five types and TREC's six are understood.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+Classifier = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CLASSIFIER",
+        help="A file that [b]types train[/b] made.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def train(
+    files: Labelled,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the classifier goes.")],
+) -> None:
+    """Train a classifier; it takes seconds.
+
+    [dim]secondlook types train msmarco-qa.train.tsv trec-qc.train.tsv -o types.safetensors[/dim]
+    """
+    from secondlook.encode.query_types import read_labelled, read_type
+    from secondlook.encode.type_classifier import TypeClassifier
+
+    labelled = [(text, read_type(label)) for file in files for text, label in read_labelled(file)]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    TypeClassifier.train(labelled).save(out)
+    typer.echo(f"{out}: trained on {len(labelled):,} queries")
+
+
+@app.command("eval")
+def eval_(classifier: Classifier, files: Labelled, as_json: AsJson = False) -> None:
+    """Say how often the classifier is right: in all, and for each type.
+
+    [dim]secondlook types eval types.safetensors msmarco-qa.test.tsv trec-qc.test.tsv[/dim]
+    """
+    from secondlook.encode.query_types import read_labelled, read_type
+    from secondlook.encode.type_classifier import TypeClassifier
+
+    model = TypeClassifier.load(classifier)
+    for file in files:
+        labelled = [(text, read_type(label)) for text, label in read_labelled(file)]
+        predicted = model.predict([text for text, _ in labelled])
+        right = {label: [0, 0] for _, label in labelled}
+        for (_, label), guess in zip(labelled, predicted, strict=True):
+            right[label][0] += guess == label
+            right[label][1] += 1
+        accuracy = sum(hits for hits, _ in right.values()) / len(labelled)
+        recall = {label: hits / count for label, (hits, count) in sorted(right.items())}
+        if as_json:
+            report = {
+                "file": str(file),
+                "queries": len(labelled),
+                "accuracy": accuracy,
+                "recall": recall,
+            }
+            typer.echo(json.dumps(report))
+            continue
+        typer.echo(f"{file}: accuracy {accuracy:.3f} of {len(labelled):,} queries")
+        for label, share in recall.items():
+            typer.echo(f"  {label:12} {share:.3f} of {right[label][1]:,}")
+
+
+@app.command()
+def predict(
+    classifier: Classifier,
+    queries: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUERY", help="Without any, lines of the standard input."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give queries their type, one a line.
+
+    [dim]secondlook types predict types.safetensors "who wrote hamlet"[/dim]
+    """
+    from secondlook.encode.type_classifier import TypeClassifier
+
+    texts = queries or [line.rstrip("\n") for line in sys.stdin]
+    for text, label in zip(texts, TypeClassifier.load(classifier).predict(texts), strict=True):
+        typer.echo(json.dumps({"query": text, "type": label}) if as_json else f"{label}\t{text}")

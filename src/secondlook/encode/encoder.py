@@ -1,0 +1,196 @@
+"""Pairs of query and document become Features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from secondlook.encode.features import Features
+from secondlook.encode.markers import QueryTerms, insert, marker_ids, match, term_reader
+from secondlook.encode.query_types import TYPES, read_type
+from secondlook.encode.template import Template
+from secondlook.encode.tokens import Reader, Tokens, TokenStore
+from secondlook.encode.windows import Window, split
+from secondlook.errors import MissingQueryType, UnusableTokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from secondlook.encode.markers import Marks
+    from secondlook.encode.settings import EncodeSettings
+    from secondlook.encode.type_classifier import TypeClassifier
+    from secondlook.types import Document, Pair, Query
+
+_QUERY_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Head:
+    """What stands before the document's own tokens: the same in all pairs of a query."""
+
+    tokens: Tokens
+    terms: QueryTerms
+    first: int
+    cut: int
+    room: int
+    """How many tokens are left for the document and for all markers."""
+
+
+class Encoder:
+    """Encodes pairs as one tokenizer and one set of settings say.
+
+    Special tokens are the tokenizer's own. One that is spelled out inside a text, as in
+    "what does [SEP] do", is text there: no document can forge the frame it is put in. A lone
+    surrogate becomes U+FFFD. The document's tail is cut where the whole would be too long.
+
+    `types` predicts the type of a query that comes without one. `cache_bytes` bounds the memory
+    for documents already tokenised. Threads may share an encoder.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        settings: EncodeSettings,
+        *,
+        types: TypeClassifier | None = None,
+        cache_bytes: int = 128 * 2**20,
+    ) -> None:
+        tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True
+        self.settings = settings
+        self._tokenizer = tokenizer
+        self._types = types
+        self._template = Template.read(tokenizer, settings.form)
+        self._markers, term_of = None, None
+        if settings.markers is not None:
+            self._markers = marker_ids(tokenizer, settings.markers)
+            term_of = term_reader(tokenizer, settings.markers)
+        reader = Reader(tokenizer, settings.max_length, term_of)
+        self._queries = TokenStore(reader, settings.query_prompt, _QUERY_BYTES)
+        self._documents = TokenStore(reader, settings.document_prompt, cache_bytes)
+        [prompt] = reader.read([settings.query_prompt])
+        self._query_limit = settings.max_query_length + prompt.total
+        self._starts = self._read_starts(reader)
+
+    def encode(self, pairs: Sequence[Pair]) -> list[Features]:
+        """One Features per pair, in the order given."""
+        if not pairs:
+            return []
+        heads = self._heads([query for query, _ in pairs])
+        documents = self._documents.read([self._text(document) for _, document in pairs])
+        if self.settings.markers is None:
+            shown = [d.clip(head.room) for head, d in zip(heads, documents, strict=True)]
+            return self._lay_out(heads, shown)
+        most = self.settings.markers.max_terms
+        marks = [match(h.terms, d, h.room, most) for h, d in zip(heads, documents, strict=True)]
+        shown = [d.clip(one.shown) for d, one in zip(documents, marks, strict=True)]
+        return self._lay_out(heads, shown, marks)
+
+    def windows(self, documents: Sequence[Document]) -> list[list[Window]]:
+        """Each document as the windows its scores are pooled from; without settings, one."""
+        if self.settings.windows is None:
+            return [[Window(document, 0, len(document.text))] for document in documents]
+        return split(documents, self.settings.windows, self._tokenizer)
+
+    def _read_starts(self, reader: Reader) -> dict[str | None, Tokens]:
+        """What stands before the query, for each type it may have; None is none."""
+        frame = self._template
+        if not self.settings.query_types:
+            return {None: frame.before}
+        return {
+            name: Tokens.join(frame.before, tokens.unmatched(), frame.separator)
+            for name, tokens in zip(TYPES, reader.read(TYPES), strict=True)
+        }
+
+    def _text(self, document: Document) -> str:
+        separator = self.settings.title_separator
+        if separator is None or not document.title:
+            return document.text
+        return document.title + separator + document.text
+
+    def _heads(self, queries: Sequence[Query]) -> list[_Head]:
+        distinct = {(query.text, query.type): query for query in queries}
+        tokens = self._queries.read([text for text, _ in distinct])
+        types = self._types_of(list(distinct.values()))
+        heads = dict(zip(distinct, map(self._head, tokens, types), strict=True))
+        return [heads[query.text, query.type] for query in queries]
+
+    def _types_of(self, queries: Sequence[Query]) -> list[str | None]:
+        if not self.settings.query_types:
+            return [None] * len(queries)
+        untyped = [query for query in queries if query.type is None]
+        if untyped and self._types is None:
+            raise MissingQueryType(
+                f"query {untyped[0].id!r} has no type, and the ranker has no classifier to "
+                "predict one; give queries a type, or train one with: secondlook types train"
+            )
+        texts = [query.text for query in untyped]
+        predicted = iter(self._types.predict(texts) if self._types else ())
+        return [read_type(next(predicted) if q.type is None else q.type) for q in queries]
+
+    def _head(self, query: Tokens, query_type: str | None) -> _Head:
+        frame, start = self._template, self._starts[query_type]
+        taken = sum(len(part) for part in (start, frame.between, frame.opening, frame.after))
+        limit = min(self._query_limit, self.settings.max_length - taken)
+        if limit < 0:
+            raise UnusableTokenizer(
+                f"this tokenizer's special tokens alone are {taken}, and max_length is "
+                f"{self.settings.max_length}; raise max_length"
+            )
+        shown = query.clip(limit)
+        tokens = Tokens.join(start, shown, frame.between, frame.opening)
+        return _Head(
+            tokens,
+            QueryTerms(tokens.terms),
+            first=len(tokens) - len(frame.opening),
+            cut=query.total - len(shown),
+            room=self.settings.max_length - len(tokens) - len(frame.after),
+        )
+
+    def _lay_out(
+        self, heads: list[_Head], shown: list[Tokens], marks: list[Marks] | None = None
+    ) -> list[Features]:
+        """All pairs in one run of tokens, marked there, then taken apart again."""
+        after = self._template.after
+        couples = list(zip(heads, shown, strict=True))
+        runs = [run for head, document in couples for run in (head.tokens, document, after)]
+        ids = np.concatenate([run.ids for run in runs])
+        begins = np.concatenate([run.begins for run in runs])
+        sides = np.array(  # [pairs, 2], how many tokens either part has
+            [(h.first, len(h.tokens) - h.first + len(d) + len(after)) for h, d in couples]
+        )
+        if marks is not None:
+            assert self._markers is not None
+            unmarked = np.zeros(len(after), np.intp)
+            parts = [part for one in marks for part in (one.query, one.document, unmarked)]
+            ids, begins = insert(ids, begins, np.concatenate(parts), self._markers)
+            counts = [
+                (np.count_nonzero(one.query), np.count_nonzero(one.document)) for one in marks
+            ]
+            sides += 2 * np.array(counts)
+        segments = np.array(self._template.segments, np.int32)
+        segments = np.repeat(np.tile(segments, len(couples)), sides.ravel())
+        lengths = sides.sum(axis=1)
+        ends = np.cumsum(lengths)
+        words = np.cumsum(begins, dtype=np.int32)
+        words -= np.repeat(words[ends - lengths], lengths)
+        bounds = [0, *ends.tolist()]
+        return [
+            Features(
+                ids[start:end],
+                segments[start:end],
+                words[start:end],
+                first=first,
+                cut=document.total - len(document),
+                cut_query=head.cut,
+            )
+            for (start, end), first, (head, document) in zip(
+                pairwise(bounds), sides[:, 0].tolist(), couples, strict=True
+            )
+        ]

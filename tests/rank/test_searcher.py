@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from secondlook.errors import MissingDocument
+from secondlook.rank import Searcher, rerank
+from secondlook.retrieve.memory import MemoryIndex
+from secondlook.types import Document, Hit, Query, Ranking
+
+DOCUMENTS = [
+    Document("1", "red apples"),
+    Document("2", "red apples and green apples"),
+    Document("3", "red"),
+    Document("4", "blue"),
+]
+
+
+class Shorter:
+    """A scorer that likes short texts, and remembers what it saw."""
+
+    def __init__(self):
+        self.seen = []
+
+    def score(self, pairs):
+        self.seen.append(list(pairs))
+        return np.array([-len(document.text) for _, document in pairs], np.float32)
+
+
+def test_the_second_look_orders_what_the_first_one_found():
+    index = MemoryIndex(DOCUMENTS)
+    searcher = Searcher(index, index, Shorter())
+    (ranking,) = searcher.search([Query("q", "red apple")], k=2, depth=10)
+    assert ranking == Ranking("q", (Hit("3", -3.0), Hit("1", -10.0)))
+
+
+def test_only_the_best_of_the_first_look_are_seen():
+    index, scorer = MemoryIndex(DOCUMENTS), Shorter()
+    Searcher(index, index, scorer).search([Query("q", "red apple")], k=1, depth=2)
+    assert {document.id for _, document in scorer.seen[0]} == {"1", "2"}
+
+
+def test_all_pairs_are_scored_at_once_and_find_their_query_again():
+    queries = [Query("a", "x"), Query("b", "y"), Query("c", "z")]
+    rankings = [
+        Ranking.of("a", [Hit("1", 1.0), Hit("2", 2.0)]),
+        Ranking("b", ()),
+        Ranking.of("c", [Hit("2", 1.0), Hit("4", 0.5)]),
+    ]
+    scorer = Shorter()
+    made = rerank(queries, rankings, MemoryIndex(DOCUMENTS), scorer)
+    assert len(scorer.seen) == 1
+    assert [(query.id, document.id) for query, document in scorer.seen[0]] == [
+        ("a", "2"),
+        ("a", "1"),
+        ("c", "2"),
+        ("c", "4"),
+    ]
+    assert [[hit.doc_id for hit in r.hits] for r in made] == [["1", "2"], [], ["4", "2"]]
+
+
+def test_a_run_of_another_corpus_is_refused():
+    with pytest.raises(MissingDocument, match="'99'"):
+        rerank([Query("q", "")], [Ranking("q", (Hit("99", 1.0),))], MemoryIndex([]), Shorter())
