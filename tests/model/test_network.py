@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -6,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 import tiny
-from secondlook.errors import CheckpointProblem
+from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.model.joint import Joint
 from secondlook.model.network import Model, load_model, new_joint, new_warm, save_model
@@ -175,8 +178,6 @@ def test_markers_get_embeddings_of_their_own(bare, tmp_path, new):
 
 
 def test_an_unknown_encode_setting_is_refused(bare):
-    from secondlook.errors import UnknownName
-
     with pytest.raises(UnknownName, match="did you mean 'strm'"):
         new_joint(bare, {"stmr": True})
 
@@ -207,6 +208,13 @@ def test_the_two_forms_are_told_apart(bare, tmp_path):
     assert isinstance(new_joint(bare).network, Joint)
     with pytest.raises(CheckpointProblem, match="of the warm form"):
         new_joint(tmp_path / "warm")
+
+
+def test_without_torch_it_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; import secondlook.model.network"
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True)
+    assert "pip install 'secondlook[torch]'" in ran.stderr
 
 
 def test_loading_says_nothing(bare, capfd):

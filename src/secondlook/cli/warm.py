@@ -1,4 +1,4 @@
-"""`secondlook warm`: a ranker from a bi-encoder, at once."""
+"""Make a ranker from a bi-encoder, at once."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ def warm(
     It ranks as the bi-encoder does from the first moment, and learns from your judgments to look
     at query and document together: the best start when judgments are few.
 
-    Example: secondlook warm intfloat/e5-small-v2 -o ranker --query-prompt "query: "
-    --document-prompt "passage: "
+    [bold]Examples[/bold]
+
+      secondlook warm sentence-transformers/all-MiniLM-L6-v2 -o ranker
+
+      secondlook warm ./e5 -o ranker --query-prompt "query: " --document-prompt "passage: "
     """
     from secondlook.model.network import new_warm, save_model
 

@@ -7,15 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForSequenceClassification
-from transformers.utils import logging
 
 from secondlook.encode.markers import add_markers
 from secondlook.encode.settings import EncodeSettings
-from secondlook.errors import CheckpointProblem
+from secondlook.errors import CheckpointProblem, MissingExtra
+
+try:
+    import torch
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoModel, AutoModelForSequenceClassification
+    from transformers.utils import logging
+except ImportError as error:
+    raise MissingExtra("torch", "loading a ranker's network") from error
+
 from secondlook.model.biencoder import read_biencoder
 from secondlook.model.card import card
 from secondlook.model.checkpoint import (
