@@ -193,7 +193,8 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
     if positions is None:
         return None
     if config.get("model_type") in _BEHIND_PADDING:
-        positions -= config.get("pad_token_id", 1) + 1
+        padding = config.get("pad_token_id")
+        positions -= (1 if padding is None else padding) + 1
     return int(positions)
 
 
@@ -252,7 +253,7 @@ def _swap(new: Path, folder: Path, previous: Path) -> None:
         folder.rename(previous)
     try:
         new.rename(folder)
-    except OSError:
+    except BaseException:  # a key pressed just now too
         if previous.exists():
             previous.rename(folder)
         raise
