@@ -85,6 +85,14 @@ class EngineProblem(SecondlookError):
     """A search engine that refused, failed or could not be reached."""
 
 
+class CheckpointProblem(SecondlookError):
+    """A ranker's folder that is missing, incomplete, unsafe to load, or of another kind."""
+
+
+class BackendProblem(SecondlookError):
+    """A scoring back end that cannot run here, or not as asked."""
+
+
 class UnusableTokenizer(SecondlookError):
     """A tokenizer that lacks what the settings ask of it."""
 

@@ -7,7 +7,18 @@ import sys
 
 import typer
 
-from secondlook.cli import add, convert, doctor, eval_, index, remove, retrieve, search, types_
+from secondlook.cli import (
+    add,
+    convert,
+    doctor,
+    eval_,
+    index,
+    remove,
+    retrieve,
+    search,
+    types_,
+    warm,
+)
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -27,6 +38,7 @@ app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.add_typer(types_.app)
+app.command()(warm.warm)
 app.command()(doctor.doctor)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
+from secondlook.data.durable import write_at_once
 from secondlook.errors import IndexProblem, UnknownName
 from secondlook.recipe import Settings
 from secondlook.types import Corpus, Retriever
@@ -57,9 +58,7 @@ class UpdatableIndex(Index, Protocol):
 def write_card(folder: Path, card: IndexCard) -> None:
     """Written last, and at once: a folder without it is an index that was never finished."""
     folder.mkdir(parents=True, exist_ok=True)
-    half = folder / (CARD + ".tmp")
-    half.write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    half.replace(folder / CARD)
+    write_at_once(folder / CARD, card.model_dump_json(indent=2) + "\n")
 
 
 def read_card(folder: Path) -> IndexCard:

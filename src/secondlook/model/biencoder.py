@@ -1,0 +1,86 @@
+"""A sentence-transformers bi-encoder's folder: how it pools, and what it puts before its texts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from secondlook.errors import CheckpointProblem
+from secondlook.model.checkpoint import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+FILES = (
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+)
+_DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+"""The order in which sentence-transformers looks for a document's prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class BiEncoder:
+    """What the warm form takes over."""
+
+    pooling: Literal["mean", "cls"]
+    query_prompt: str
+    document_prompt: str
+    files: Mapping[str, bytes]
+    """sentence-transformers' own files by name, so that the ranker's folder stays a bi-encoder."""
+
+
+def read_biencoder(folder: Path) -> BiEncoder:
+    """Read pooling and prompts; a bare encoder pools by the mean and has no prompts.
+
+    Raises CheckpointProblem for a bi-encoder that does more than pool and normalise.
+    """
+    pooling: Literal["mean", "cls"] = "mean"
+    files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).is_file()}
+    for module in _modules(folder):
+        kind = module["type"].rpartition(".")[2]
+        if kind == "Pooling":
+            name = f"{module['path']}/config.json"
+            pooling = _pooling(read_json(folder / name), folder)
+            files[name] = (folder / name).read_bytes()
+        elif kind not in ("Transformer", "Normalize"):
+            raise CheckpointProblem(
+                f"{folder} has a {kind} module, and the warm form can take over pooling and "
+                "normalisation only; take another bi-encoder"
+            )
+    prompts: dict[str, Any] = {}
+    if "config_sentence_transformers.json" in files:
+        prompts = read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
+    document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), "")
+    return BiEncoder(pooling, prompts.get("query", ""), document, files)
+
+
+def _modules(folder: Path) -> list[dict[str, Any]]:
+    if not (folder / "modules.json").is_file():
+        return []
+    modules: list[dict[str, Any]] = json.loads((folder / "modules.json").read_text("utf-8"))
+    return modules
+
+
+def _pooling(config: Mapping[str, Any], folder: Path) -> Literal["mean", "cls"]:
+    """The one mode of `pooling_mode`, or of the `pooling_mode_*` flags older versions wrote."""
+    modes = config.get("pooling_mode")
+    if modes is None:
+        modes = [key for key, on in config.items() if key.startswith("pooling_mode_") and on]
+    modes = [modes] if isinstance(modes, str) else list(modes)
+    if not config.get("include_prompt", True):
+        raise CheckpointProblem(
+            f"{folder} leaves its prompt out of the pooling, which the warm form cannot do; take "
+            "another bi-encoder"
+        )
+    if modes in (["mean"], ["pooling_mode_mean_tokens"]):
+        return "mean"
+    if modes in (["cls"], ["pooling_mode_cls_token"]):
+        return "cls"
+    raise CheckpointProblem(
+        f"{folder} pools by {', '.join(map(str, modes))}, and the warm form knows mean and cls; "
+        "take another bi-encoder"
+    )

@@ -1,0 +1,59 @@
+"""The model card: what the checkpoint says of itself to people and to the hub."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from secondlook.model.settings import RankerSettings
+
+_JOINT = """
+It is a plain cross-encoder with one logit, so sentence-transformers, text-embeddings-inference and
+others load it too{except_for}.
+"""
+_WARM = """
+It is of secondlook's *warm* form: a bi-encoder (`model.safetensors`, which loads as such elsewhere)
+with attention between query and document (`secondlook.safetensors`, which only secondlook reads).
+**Do not load it as a cross-encoder elsewhere**: it has no classification head, and a library that
+makes one up scores at random.
+"""
+
+
+def card(settings: RankerSettings) -> str:
+    """README.md for the checkpoint's folder."""
+    base = settings.lineage.base
+    head = ["---", "pipeline_tag: text-ranking", "tags: [secondlook, cross-encoder]"]
+    head += [f"base_model: {base}"] if "/" in base else []
+    lines = [*head, "---", "", f"# A re-ranker made from {base}", ""]
+    lines += ["It scores how well a document answers a query; higher is better.", ""]
+    lines += ["```python", "from secondlook import Ranker", ""]
+    lines += ['Ranker.load("this folder").rank("a query", ["a document", "another"])', "```"]
+    if not settings.trained:
+        lines += ["", "**Its head was never trained: its scores mean nothing yet.**"]
+    if settings.warm is not None:
+        lines += [_WARM.rstrip()]
+    else:
+        lines += [_JOINT.rstrip().format(except_for=_only_here(settings))]
+    if settings.lineage.phases:
+        lines += ["", "## How it was trained", ""]
+        lines += [_phase_line(p.name, p.data, p.metrics) for p in settings.lineage.phases]
+    return "\n".join(lines) + "\n"
+
+
+def _only_here(settings: RankerSettings) -> str:
+    """What other libraries would leave out of the scores."""
+    encode = settings.encode
+    parts = {
+        "STRM": encode.strm,
+        "markers": encode.markers is not None,
+        "query types": encode.query_types,
+        "windows": encode.windows is not None,
+    }
+    missing = [name for name, on in parts.items() if on]
+    return f",\nbut score without its {', '.join(missing)}" if missing else ""
+
+
+def _phase_line(name: str, data: dict[str, str], metrics: dict[str, float]) -> str:
+    learned = f" on {', '.join(data)}" if data else ""
+    measured = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items())
+    return f"1. {name}{learned}{': ' + measured if measured else ''}"

@@ -1,0 +1,261 @@
+"""The checkpoint folder: found, read, and written at once. Nothing here needs torch.
+
+It is a plain Hugging Face model (`config.json`, `model.safetensors`, `tokenizer.json`) beside
+`secondlook.json`. A cross-encoder without `secondlook.json` is read too, with defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from pydantic import ValidationError
+from tokenizers import Tokenizer
+
+from secondlook.data.durable import sync, write_at_once
+from secondlook.encode.settings import EncodeSettings
+from secondlook.errors import CheckpointProblem, UnknownName
+from secondlook.model.settings import Lineage, RankerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CARD = "secondlook.json"
+TYPES = "types.safetensors"
+"""The classifier of query types, where the ranker has one."""
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_DOWNLOADED = ["*.safetensors", "*.json", "*.txt"]
+_BEHIND_PADDING = {"camembert", "mpnet", "roberta", "xlm-roberta"}
+"""Families that number positions from behind the padding index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A ranker's folder and what it says of itself."""
+
+    folder: Path
+    settings: RankerSettings
+    config: Mapping[str, Any]
+    """`config.json`."""
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills up short sequences; nothing attends to it."""
+        return self.config.get("pad_token_id") or 0
+
+
+def open_checkpoint(source: str | Path) -> Checkpoint:
+    """Read the settings of a ranker: a folder, or a hub id that is fetched first.
+
+    Raises CheckpointProblem where there is none, or only one that brings its own code.
+    """
+    folder = locate(source)
+    config = read_config(folder)
+    if (folder / CARD).is_file():
+        settings = _read_card(folder / CARD)
+    else:
+        settings = _plain_settings(folder, config, base_name(source))
+    limit = position_limit(config)
+    if limit is not None and settings.encode.max_length > limit:
+        raise CheckpointProblem(
+            f"{folder}: max_length is {settings.encode.max_length} and the encoder has positions "
+            f"for {limit} tokens; lower max_length in {CARD}"
+        )
+    return Checkpoint(folder, settings, config)
+
+
+def locate(source: str | Path) -> Path:
+    """The local folder of a checkpoint or base; a hub id is downloaded, safe files only."""
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder
+    for left in sorted(folder.parent.glob(f".{folder.name}.*.previous")):
+        raise CheckpointProblem(
+            f"there is no {folder}, but an interrupted save left the one before at {left}; "
+            f"rename it back: mv {left} {folder}"
+        )
+    if isinstance(source, Path) or not _HUB_ID.fullmatch(source):
+        raise CheckpointProblem(f"{source} is neither a folder nor a hub id like org/name")
+    return _download(source)
+
+
+def _download(hub_id: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(hub_id, allow_patterns=_DOWNLOADED))
+    except (OSError, ValueError) as error:  # refused, unreachable, not cached; no hub id
+        reason = str(error).strip().splitlines()[0]
+        raise CheckpointProblem(
+            f"{hub_id} is no folder here, and could not be fetched from the hub ({reason}); check "
+            "the name and the connection, or give the folder of a copy"
+        ) from error
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """`config.json`; raises CheckpointProblem where the model would run code of its own."""
+    config = read_json(folder / "config.json")
+    if "auto_map" in config:
+        raise CheckpointProblem(
+            f"{folder} needs code that comes with the model (`auto_map` in config.json), and such "
+            "code is never run here; take a model of an architecture that transformers has itself"
+        )
+    return config
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file of the folder."""
+    if not path.is_file():
+        raise CheckpointProblem(f"{path.parent} is no model: it holds no {path.name}")
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CheckpointProblem(f"{path} is no JSON ({error}); fetch the model anew") from error
+    if not isinstance(read, dict):
+        raise CheckpointProblem(f"{path} holds no JSON object; fetch the model anew")
+    return read
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """`tokenizer.json`, without the truncation and padding some bases store: lengths are ours."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise CheckpointProblem(
+            f"{folder} holds no tokenizer.json; write it once with "
+            "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
+        )
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _read_card(path: Path) -> RankerSettings:
+    try:
+        return RankerSettings.model_validate(read_json(path))
+    except (ValidationError, UnknownName) as error:
+        raise CheckpointProblem(f"{path} cannot be read: {error}") from error
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors of the model; raises CheckpointProblem for pickled weights, or none."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return [folder / name for name in sorted(set(read_json(index)["weight_map"].values()))]
+    if (folder / "model.safetensors").is_file():
+        return [folder / "model.safetensors"]
+    pickled = sorted(folder.glob("*.bin"))
+    if pickled:
+        raise CheckpointProblem(
+            f"{folder} has its weights in {pickled[0].name}, a pickle, which can run any code when "
+            "it is loaded and is never loaded here; take a copy with model.safetensors, or convert "
+            "it where you trust it: AutoModel….from_pretrained(…).save_pretrained(…)"
+        )
+    raise CheckpointProblem(f"{folder} holds no weights (model.safetensors)")
+
+
+def _plain_settings(folder: Path, config: Mapping[str, Any], base: str) -> RankerSettings:
+    """Settings for a cross-encoder that was not made here."""
+    return RankerSettings(
+        encode=EncodeSettings.model_validate({"max_length": max_length(folder, config)}),
+        activation=_activation(folder, config),
+        lineage=Lineage(base=base),
+    )
+
+
+def base_name(source: str | Path) -> str:
+    """How the lineage names it: the hub id, or the folder's name without where it lies."""
+    path = Path(source).expanduser()
+    return path.resolve().name if path.is_dir() else str(source)
+
+
+def max_length(folder: Path, config: Mapping[str, Any]) -> int:
+    """The longest input that tokenizer, sentence-transformers' settings and positions all allow."""
+    limits = [position_limit(config)]
+    for name, key in (
+        ("tokenizer_config.json", "model_max_length"),
+        ("sentence_bert_config.json", "max_seq_length"),
+    ):
+        if (folder / name).is_file():
+            limits.append(read_json(folder / name).get(key))
+    return int(min((limit for limit in limits if limit), default=512))
+
+
+def position_limit(config: Mapping[str, Any]) -> int | None:
+    """How many tokens the encoder has positions for; None where config.json does not say."""
+    positions = config.get("max_position_embeddings")
+    if positions is None:
+        return None
+    if config.get("model_type") in _BEHIND_PADDING:
+        padding = config.get("pad_token_id")
+        positions -= (1 if padding is None else padding) + 1
+    return int(positions)
+
+
+def _activation(folder: Path, config: Mapping[str, Any]) -> Literal["identity", "sigmoid"]:
+    """What sentence-transformers would apply to the logit, so that scores are the same there.
+
+    Two logits become one here, their difference, and it leaves two as they are: identity.
+    """
+    if len(config.get("id2label", ("", ""))) == 2:  # transformers leaves its default of two out
+        return "identity"
+    named = config.get("sentence_transformers", {}).get("activation_fn")
+    named = named or config.get("sbert_ce_default_activation_function")
+    if (folder / "config_sentence_transformers.json").is_file():
+        theirs = read_json(folder / "config_sentence_transformers.json")
+        named = theirs.get("activation_fn") or named
+    return "identity" if named and named.endswith(".Identity") else "sigmoid"
+
+
+def write_settings(folder: Path, settings: RankerSettings) -> None:
+    """Write `secondlook.json` at once: a reader finds the old one or the new one, never half."""
+    write_at_once(folder / CARD, settings.model_dump_json(indent=2) + "\n")
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill, which becomes `folder` at once when the block ends well.
+
+    When it does not, `folder` stays as it was. Only a checkpoint or an empty folder is replaced.
+    """
+    folder = folder.resolve()
+    empty = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not empty and not (folder / "config.json").is_file():
+        raise CheckpointProblem(
+            f"{folder} is there and is no checkpoint, so it is not replaced; give another name"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mark = uuid4().hex[:8]
+    half = folder.with_name(f".{folder.name}.{mark}.half")
+    half.mkdir()
+    try:
+        yield half
+        readable = half.stat().st_mode & 0o666  # safetensors are written for their owner only
+        for path in half.rglob("*"):
+            if path.is_file():
+                path.chmod(readable)
+            sync(path)
+        sync(half)
+        _swap(half, folder, folder.with_name(f".{folder.name}.{mark}.previous"))
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+
+
+def _swap(new: Path, folder: Path, previous: Path) -> None:
+    """Two renames, since no folder can be renamed onto a full one; `locate` knows of the gap."""
+    if folder.exists():
+        folder.rename(previous)
+    try:
+        new.rename(folder)
+    except BaseException:  # a key pressed just now too
+        if previous.exists():
+            previous.rename(folder)
+        raise
+    sync(folder.parent)
+    shutil.rmtree(previous, ignore_errors=True)

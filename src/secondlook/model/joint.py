@@ -1,0 +1,86 @@
+"""The papers' form: query and document in one sequence, relevance read from its first token."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, arange, nn, no_grad
+
+from secondlook.model.families import ModernBert, family
+from secondlook.model.strm import visible
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Joint(nn.Module):
+    """A sequence classifier of transformers with one logit, and STRM where it is asked for."""
+
+    def __init__(self, classifier: PreTrainedModel, *, strm: bool) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.strm = strm
+        self._family = family(classifier.base_model, "STRM") if strm else None
+        self.inputs = tuple(_inputs(classifier, strm=strm))
+        """The names of what `forward` reads, in its order."""
+        self.pad_id: int = classifier.config.pad_token_id or 0
+
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, tokens]
+        attention_mask: Tensor,  # [batch, tokens], 0 for padding
+        token_type_ids: Tensor | None = None,  # [batch, tokens]
+        words: Tensor | None = None,  # [batch, tokens]
+    ) -> Tensor:
+        """One logit per pair: [batch].
+
+        With binary cross-entropy it equals the papers' two-class softmax: the logit is the
+        difference of the two.
+        """
+        read: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None:
+            read["token_type_ids"] = token_type_ids
+        if self._family is not None:
+            positions = arange(input_ids.shape[1], device=input_ids.device)[None]
+            read["attention_mask"] = self._family.masks(visible(attention_mask, words), positions)
+            if isinstance(self._family, ModernBert):
+                return self._modern(read, attention_mask)
+        logits: Tensor = self.classifier(**read).logits
+        return logits.squeeze(-1)
+
+    def _modern(self, read: dict[str, Any], attention_mask: Tensor) -> Tensor:
+        """ModernBERT's own forward would pool by the mask it is given, which is ours here."""
+        classifier: Any = self.classifier
+        states: Tensor = classifier.model(**read).last_hidden_state
+        if classifier.config.classifier_pooling == "cls":
+            pooled = states[:, 0]
+        else:
+            weights = attention_mask[:, :, None].to(states.dtype)
+            pooled = (states * weights).sum(1) / weights.sum(1)
+        logits: Tensor = classifier.classifier(classifier.drop(classifier.head(pooled)))
+        return logits.squeeze(-1)
+
+
+def _inputs(classifier: PreTrainedModel, *, strm: bool) -> list[str]:
+    names = ["input_ids", "attention_mask"]
+    # RoBERTa's forward takes segments too, but knows one segment only.
+    segments = getattr(classifier.config, "type_vocab_size", 0) > 1
+    if segments and "token_type_ids" in inspect.signature(classifier.forward).parameters:
+        names.append("token_type_ids")
+    if strm:
+        names.append("words")
+    return names
+
+
+def fold_two_logits(classifier: PreTrainedModel) -> None:
+    """Make one logit of two, their difference: its sigmoid is the softmax over the two."""
+    head: Any = classifier.classifier
+    owner, name = (head, "out_proj") if hasattr(head, "out_proj") else (classifier, "classifier")
+    two: nn.Linear = getattr(owner, name)
+    one = nn.Linear(two.in_features, 1)
+    with no_grad():
+        one.weight.copy_(two.weight[1:] - two.weight[:1])
+        one.bias.copy_(two.bias[1:] - two.bias[:1])
+    setattr(owner, name, one)
+    classifier.config.num_labels = 1

@@ -1,0 +1,83 @@
+"""What a checkpoint says of itself in `secondlook.json`: everything that is not a weight."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from secondlook.encode.settings import EncodeSettings  # noqa: TC001 - pydantic reads it
+from secondlook.recipe import Settings
+
+
+class WarmSettings(Settings):
+    """The warm form: what it took over from its bi-encoder, and where the parts stay separate."""
+
+    pooling: Literal["mean", "cls"] = "mean"
+    separate_layers: int = Field(default=0, ge=0)
+    """In this many lowest layers the parts do not see each other, so a document's states there
+    can be kept for the next query. In all layers: the bi-encoder itself."""
+
+
+class PlattCalibration(Settings):
+    """probability = sigmoid(slope · score + intercept)."""
+
+    kind: Literal["platt"] = "platt"
+    slope: float
+    intercept: float
+
+
+class IsotonicCalibration(Settings):
+    """probability = the line through the points (scores, probabilities), level beyond its ends."""
+
+    kind: Literal["isotonic"] = "isotonic"
+    scores: tuple[float, ...] = Field(min_length=1)
+    """Ascending."""
+    probabilities: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.scores) != len(self.probabilities):
+            raise ValueError("an isotonic calibration has one probability for each of its scores")
+        return self
+
+
+class Phase(Settings):
+    """A step of training that made this checkpoint from the one before."""
+
+    name: str
+    data: dict[str, str] = Field(default_factory=dict)
+    """What it learned from: name → fingerprint."""
+    metrics: dict[str, float] = Field(default_factory=dict)
+
+
+class Lineage(Settings):
+    """Where the weights come from."""
+
+    base: str
+    """The hub id, or the name of the folder."""
+    phases: tuple[Phase, ...] = ()
+    """Oldest first."""
+
+
+class RankerSettings(Settings):
+    """The contents of `secondlook.json`."""
+
+    version: Literal[1] = 1
+    encode: EncodeSettings
+    warm: WarmSettings | None = None
+    trained: bool = True
+    """Whether scores mean anything; a new joint ranker has a random head until it is trained."""
+    activation: Literal["identity", "sigmoid"] = "identity"
+    """What users see of a score where there is no calibration. `sigmoid` is the default of
+    sentence-transformers for one logit, and kept for cross-encoders that come from there."""
+    calibration: Annotated[
+        PlattCalibration | IsotonicCalibration | None, Field(discriminator="kind")
+    ] = None
+    lineage: Lineage
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.encode.form == "warm") != (self.warm is not None):
+            raise ValueError('`warm` settings and `encode.form = "warm"` go together')
+        return self

@@ -1,0 +1,153 @@
+"""The ranker as users hold it: texts in, scores out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NotRequired, Protocol, TypedDict
+
+import numpy as np
+
+from secondlook.encode.encoder import Encoder
+from secondlook.encode.type_classifier import TypeClassifier
+from secondlook.encode.windows import pool, split
+from secondlook.model.checkpoint import TYPES, locate
+from secondlook.score.calibration import calibrate, sigmoid
+from secondlook.types import Document, Query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+    from secondlook.encode.features import Features
+    from secondlook.model.settings import RankerSettings
+    from secondlook.types import Pair
+
+
+class Backend(Protocol):
+    """What runs the network."""
+
+    def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
+        """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
+        ...
+
+
+class RankedText(TypedDict):
+    """A document of `rank`, in the shape of sentence-transformers."""
+
+    corpus_id: int
+    score: float
+    text: NotRequired[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """Scores, and what they did not see."""
+
+    scores: NDArray[np.float32]  # [pairs]
+    cut: NDArray[np.intp]  # [pairs], how many tokens of the document did not fit
+
+
+class Ranker:
+    """Scores how well documents answer queries, as its checkpoint says.
+
+    `score` gives raw scores, for ranking and fusing: the logit, pooled over windows where the
+    checkpoint has them. `predict` and `rank` give what users see: a probability where the
+    checkpoint is calibrated, else what sentence-transformers would show (see `activation` in the
+    checkpoint's settings). The order is the same.
+    """
+
+    def __init__(
+        self,
+        settings: RankerSettings,
+        tokenizer: Tokenizer,
+        backend: Backend,
+        types: TypeClassifier | None = None,
+    ) -> None:
+        self.settings = settings
+        self._tokenizer = tokenizer
+        self._encoder = Encoder(tokenizer, settings.encode, types=types)
+        self._backend = backend
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path,
+        *,
+        device: str | None = None,
+        precision: Literal["fp32", "bf16"] = "fp32",
+        untrained_head: bool = False,
+    ) -> Ranker:
+        """Load a ranker from a checkpoint's folder or a hub id.
+
+        A head that was never trained is refused unless asked for.
+        """
+        from secondlook.model.network import load_model
+        from secondlook.score.torch_backend import TorchBackend
+
+        folder = locate(source)
+        model = load_model(folder, untrained_head=untrained_head)
+        backend = TorchBackend(model.network, device=device, precision=precision)
+        types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
+        return cls(model.settings, model.tokenizer, backend, types)
+
+    def scored(self, pairs: Sequence[Pair]) -> Scored:
+        """One raw score per pair, in the order given, and how much of each document was cut off."""
+        windows = self.settings.encode.windows
+        if windows is None or not pairs:
+            return self._score_whole(pairs)
+        parts = split([document for _, document in pairs], windows, self._tokenizer)
+        if windows.pooling == "first":
+            parts = [some[:1] for some in parts]
+        queries = [query for query, _ in pairs]
+        scored = self._score_whole(
+            [
+                (query, one.document)
+                for query, some in zip(queries, parts, strict=True)
+                for one in some
+            ]
+        )
+        counts = np.array([len(some) for some in parts])
+        cut = np.add.reduceat(scored.cut, np.cumsum(counts) - counts)
+        return Scored(pool(scored.scores, counts.tolist(), windows), cut)
+
+    def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """One raw score per pair, in the order given; higher is more relevant."""
+        return self.scored(pairs).scores
+
+    def predict(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """One score per (query text, document text), as users see it."""
+        return self._shown(
+            self.score([(Query("", query), Document("", text)) for query, text in pairs])
+        )
+
+    def rank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        top_k: int | None = None,
+        return_documents: bool = False,  # noqa: FBT001, FBT002 - sentence-transformers' signature
+    ) -> list[RankedText]:
+        """The documents best first, each by its place in `documents`; equals keep their order."""
+        scores = self.score([(Query("", query), Document("", text)) for text in documents])
+        order = np.argsort(-scores, kind="stable")[:top_k]
+        shown = self._shown(scores)
+        ranked: list[RankedText] = []
+        for place in order.tolist():
+            one: RankedText = {"corpus_id": place, "score": float(shown[place])}
+            if return_documents:
+                one["text"] = documents[place]
+            ranked.append(one)
+        return ranked
+
+    def _score_whole(self, pairs: Sequence[Pair]) -> Scored:
+        features = self._encoder.encode(pairs)
+        cut = np.array([one.cut for one in features], np.intp)
+        return Scored(self._backend.logits(features), cut)
+
+    def _shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.settings.calibration is not None:
+            return calibrate(scores, self.settings.calibration)
+        return sigmoid(scores) if self.settings.activation == "sigmoid" else scores

@@ -1,0 +1,135 @@
+"""PyTorch: runs any checkpoint, on CPU, CUDA and MPS; the reference the other back ends agree with.
+
+A warm ranker with separate layers runs them once per document and keeps what they made of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+
+from secondlook.encode.features import Features, collate
+from secondlook.errors import BackendProblem
+from secondlook.model.states import DocumentStates
+from secondlook.model.warm import Warm
+from secondlook.score.batching import batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from secondlook.model.network import CrossEncoder
+
+Precision = Literal["fp32", "bf16"]
+
+
+class TorchBackend:
+    """Scores encoded pairs with a network in this process.
+
+    `device` None takes CUDA, then MPS, then the CPU. `token_budget` bounds a batch with its
+    padding; `state_bytes` bounds the document states of a warm ranker with separate layers.
+    """
+
+    def __init__(
+        self,
+        network: CrossEncoder,
+        *,
+        device: str | None = None,
+        precision: Precision = "fp32",
+        token_budget: int = 16_384,
+        state_bytes: int = 512 * 2**20,
+    ) -> None:
+        self.device = torch.device(device or _best_device())
+        if precision == "bf16" and not _has_bf16(self.device):
+            raise BackendProblem(f"{self.device} has no bf16; take precision fp32")
+        self.network = network.eval().to(self.device)
+        self.precision = precision
+        self.token_budget = token_budget
+        self.states = DocumentStates(state_bytes)
+
+    def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
+        """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
+        logits = np.empty(len(features), np.float32)
+        order = batches([len(one) for one in features], self.token_budget)
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"),
+        ):
+            made = [self._score([features[index] for index in batch]) for batch in order]
+        for batch, scores in zip(order, made, strict=True):  # the device is waited for only here
+            logits[batch] = scores.float().cpu().numpy()
+        return logits
+
+    def _score(self, pairs: list[Features]) -> Tensor:
+        batch = self._collate(pairs)
+        if isinstance(self.network, Warm) and self.network.separate_layers:
+            return self._finish(self.network, pairs, batch)
+        scores: Tensor = self.network(**{name: batch[name] for name in self.network.inputs})
+        return scores
+
+    def _finish(self, network: Warm, pairs: list[Features], batch: dict[str, Tensor]) -> Tensor:
+        """Score from the states of the two parts, each computed once."""
+        queries = self._begin(network, [_part(one, 0, one.first) for one in pairs], None)
+        documents = self._begin(
+            network, [_part(one, one.first, len(one)) for one in pairs], self.states
+        )
+        shape = *batch["input_ids"].shape, documents[0].shape[-1]
+        states = torch.zeros(shape, dtype=documents[0].dtype, device=self.device)
+        for row, (query, document) in enumerate(zip(queries, documents, strict=True)):
+            states[row, : len(query)] = query
+            states[row, len(query) : len(query) + len(document)] = document
+        words = batch["words"] if network.strm else None
+        return network.finish(states, batch["attention_mask"], batch["first"], words)
+
+    def _begin(
+        self, network: Warm, parts: list[Features], kept: DocumentStates | None
+    ) -> list[Tensor]:
+        """The states of each part above the separate layers. [tokens, hidden] each."""
+        keys = [_key(part, words=network.strm) for part in parts]
+        distinct = dict(zip(keys, parts, strict=True))
+        states = {key: kept.get(key) if kept is not None else None for key in distinct}
+        missing = [key for key, found in states.items() if found is None]
+        for chosen in batches([len(distinct[key]) for key in missing], self.token_budget):
+            new = [missing[index] for index in chosen]
+            batch = self._collate([distinct[key] for key in new])
+            words = batch["words"] if network.strm else None
+            made = network.begin(batch["input_ids"], batch["attention_mask"], words)
+            for key, row in zip(new, made, strict=True):
+                own = row[: len(distinct[key])].clone()  # not a view that keeps the padding alive
+                states[key] = own
+                if kept is not None:
+                    kept.put(key, own)
+        return [found for key in keys if (found := states[key]) is not None]
+
+    def _collate(self, pairs: list[Features]) -> dict[str, Tensor]:
+        arrays = collate(pairs, self.network.pad_id)
+        return {name: torch.from_numpy(rows).to(self.device) for name, rows in arrays.items()}
+
+
+def _part(pair: Features, start: int, end: int) -> Features:
+    """One side of a pair, as if it stood alone."""
+    words = pair.words[start:end] - pair.words[start]
+    return Features(pair.ids[start:end], pair.segments[start:end], words, first=0, cut=0)
+
+
+def _key(part: Features, *, words: bool) -> bytes:
+    """Equal for parts that have equal states."""
+    return part.ids.tobytes() + (part.words.tobytes() if words else b"")
+
+
+def _best_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu":
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return device.type == "mps"

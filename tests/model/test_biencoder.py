@@ -1,0 +1,75 @@
+import json
+
+import pytest
+
+from secondlook.errors import CheckpointProblem
+from secondlook.model.biencoder import read_biencoder
+
+TRANSFORMER = {"path": "", "type": "sentence_transformers.models.Transformer"}
+POOLING = {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+NORMALIZE = {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}
+
+
+def folder_with(path, pooling, prompts=None, modules=(TRANSFORMER, POOLING, NORMALIZE)):
+    (path / "1_Pooling").mkdir()
+    (path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    (path / "modules.json").write_text(json.dumps(modules))
+    (path / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("config", "pooling"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, "cls"),
+        ({"pooling_mode": "mean"}, "mean"),
+        ({"pooling_mode": "cls", "include_prompt": True}, "cls"),
+    ],
+)
+def test_pooling_is_read_in_the_old_form_and_the_new(tmp_path, config, pooling):
+    assert read_biencoder(folder_with(tmp_path, config)).pooling == pooling
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"pooling_mode_max_tokens": True}, "pools by pooling_mode_max_tokens"),
+        ({"pooling_mode": ["mean", "max"]}, "pools by mean, max"),
+        ({"pooling_mode": "mean", "include_prompt": False}, "prompt out of the pooling"),
+    ],
+)
+def test_pooling_that_cannot_be_taken_over_is_refused(tmp_path, config, problem):
+    with pytest.raises(CheckpointProblem, match=problem):
+        read_biencoder(folder_with(tmp_path, config))
+
+
+def test_a_dense_layer_on_top_is_refused(tmp_path):
+    dense = {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}
+    folder = folder_with(tmp_path, {"pooling_mode": "mean"}, modules=(TRANSFORMER, POOLING, dense))
+    with pytest.raises(CheckpointProblem, match="Dense module"):
+        read_biencoder(folder)
+
+
+@pytest.mark.parametrize("name", ["document", "passage", "corpus"])
+def test_prompts_are_found_under_the_names_sentence_transformers_knows(tmp_path, name):
+    prompts = {"query": "query: ", name: "passage: ", "clustering": "cluster: "}
+    read = read_biencoder(folder_with(tmp_path, {"pooling_mode": "mean"}, prompts))
+    assert (read.query_prompt, read.document_prompt) == ("query: ", "passage: ")
+
+
+def test_a_bare_encoder_pools_by_the_mean_and_has_no_prompts(tmp_path):
+    read = read_biencoder(tmp_path)
+    assert (read.pooling, read.query_prompt, read.document_prompt) == ("mean", "", "")
+    assert read.files == {}
+
+
+def test_its_files_travel_with_it(tmp_path):
+    folder = folder_with(tmp_path, {"pooling_mode": "mean"})
+    files = read_biencoder(folder).files
+    assert set(files) == {
+        "modules.json",
+        "config_sentence_transformers.json",
+        "1_Pooling/config.json",
+    }
+    assert all((folder / name).read_bytes() == content for name, content in files.items())

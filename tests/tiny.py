@@ -1,0 +1,133 @@
+"""Two-layer networks with random weights, one of each family, and folders that hold them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+torch.set_num_threads(1)  # networks this small only wait for a second thread
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = "a the of in is what who where bog ##ue ##us cape fear river tide deep sea fish ins ##ouci"
+VOCABULARY = [*SPECIAL, *WORDS.split(), *"abcdefghijklmnopqrstuvwxyz", *"0123456789.,?!"]
+VOCABULARY += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+SIZE = 100
+
+_SHAPE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "vocab_size": SIZE,
+    "max_position_embeddings": 80,
+}
+_DISTIL = {
+    "dim": 32,
+    "n_layers": 2,
+    "n_heads": 4,
+    "hidden_dim": 48,
+    "vocab_size": SIZE,
+    "max_position_embeddings": 80,
+}
+_MODERN = {
+    "local_attention": 8,
+    "global_attn_every_n_layers": 2,
+    "classifier_pooling": "mean",
+    "pad_token_id": 0,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+    "cls_token_id": 2,
+    "sep_token_id": 3,
+}
+CONFIGS = {
+    "bert": lambda: transformers.BertConfig(**_SHAPE),
+    "distilbert": lambda: transformers.DistilBertConfig(**_DISTIL),
+    "electra": lambda: transformers.ElectraConfig(**_SHAPE, embedding_size=16),
+    "modernbert": lambda: transformers.ModernBertConfig(**_SHAPE, **_MODERN),
+    "mpnet": lambda: transformers.MPNetConfig(**_SHAPE),
+    "roberta": lambda: transformers.RobertaConfig(**_SHAPE, type_vocab_size=1),
+    "xlm-roberta": lambda: transformers.XLMRobertaConfig(**_SHAPE, type_vocab_size=1),
+}
+FAMILIES = tuple(CONFIGS)
+
+
+def config(family: str, **changes: object) -> PreTrainedConfig:
+    """A small configuration whose random weights are large enough for scores to differ."""
+    made = CONFIGS[family]()
+    made.initializer_range = 0.3
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def classifier(family: str = "bert", *, logits: int = 1, seed: int = 0) -> PreTrainedModel:
+    torch.manual_seed(seed)
+    made = config(family, num_labels=logits)
+    return transformers.AutoModelForSequenceClassification.from_config(made).eval()
+
+
+def encoder(family: str = "bert", *, seed: int = 0) -> PreTrainedModel:
+    torch.manual_seed(seed)
+    return transformers.AutoModel.from_config(config(family)).eval()
+
+
+def tokenizer() -> Tokenizer:
+    """WordPiece over a few words and all letters."""
+    made = Tokenizer(
+        models.WordPiece({token: i for i, token in enumerate(VOCABULARY)}, unk_token="[UNK]")
+    )
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.add_special_tokens(SPECIAL)
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    return made
+
+
+def save(model: PreTrainedModel, folder: Path) -> Path:
+    """A plain Hugging Face folder."""
+    model.save_pretrained(folder)
+    tokenizer().save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+                "model_max_length": 64,
+                "pad_token": "[PAD]",
+                "unk_token": "[UNK]",
+                "cls_token": "[CLS]",
+                "sep_token": "[SEP]",
+                "mask_token": "[MASK]",
+            }
+        )
+    )
+    return folder
+
+
+def batch(*lengths: int, first: int = 4, seed: int = 1) -> dict[str, torch.Tensor]:
+    """Random pairs of these lengths, padded, whose words have one to three sub-tokens."""
+    draw = torch.Generator().manual_seed(seed)
+    shape = len(lengths), max(lengths)
+    mask = (torch.arange(shape[1])[None] < torch.tensor(lengths)[:, None]).long()
+    starts = torch.rand(shape, generator=draw) < 0.6
+    starts[:, first] = True
+    return {
+        "input_ids": torch.randint(5, SIZE, shape, generator=draw) * mask,
+        "attention_mask": mask,
+        "token_type_ids": (torch.arange(shape[1])[None] >= first).long() * mask,
+        "words": torch.where(mask.bool(), starts.cumsum(1), -1),
+        "first": torch.full((len(lengths),), first),
+    }
