@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, MalformedInput, UnknownName
 from secondlook.retrieve.bulk import Write, batches, cut, in_parallel, send
-from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings, Patience
+from secondlook.retrieve.cluster import ASKING, LOADING, Cluster, OpenSearchSettings, Patience
 from secondlook.retrieve.load import Imprint, Load
 from secondlook.types import Document
 
@@ -102,6 +102,7 @@ def test_a_refusal_that_waiting_cannot_cure_is_final():
 def test_loading_outlasts_a_restart_and_asking_does_not_keep_a_person_waiting():
     assert 120 < sum(LOADING.waits(random.Random(0))) < 300
     assert max(LOADING.waits(random.Random(0))) <= 30
+    assert sum(ASKING.waits(random.Random(0))) < 3
 
 
 def test_giving_up_ends_the_waiting_in_other_threads():

@@ -61,6 +61,13 @@ def test_an_index_is_what_its_folder_says(folder, settings):
     assert OpenSearchSettings.model_validate(opened.card.settings) == settings
 
 
+def test_a_folder_follows_what_another_machine_indexed_under_its_name(folder, settings):
+    OpenSearchIndex.build(folder, passages(300), settings)
+    other = settings.model_copy(update={"shards": 3, "k1": 1.2})
+    elsewhere = OpenSearchIndex.build(folder.with_name("elsewhere"), passages(40), other)
+    assert OpenSearchIndex.open(folder).card == elsewhere.card
+
+
 def test_title_and_text_are_one_field_to_bm25(folder, settings):
     whole = OpenSearchIndex.build(
         folder,
@@ -120,6 +127,7 @@ def test_shards_do_not_change_the_ranking(folder, settings):
         'AND OR NOT ( " : * ? ~ ^',
         "{}[]\\/",
         "\u202e\ud83e\udd93",
+        "half a character \ud83e",
         "é" * 5000,
     ],
 )
@@ -189,6 +197,12 @@ def test_single_documents_can_be_added_changed_and_removed(folder, settings):
     assert index.card.fingerprint != before.fingerprint  # it is no longer that corpus
     with pytest.raises(MissingDocument):
         index.fetch(["d8"])
+
+
+def test_half_a_character_cannot_be_added(folder, settings):
+    index = OpenSearchIndex.build(folder, passages(5), settings)
+    with pytest.raises(MalformedInput, match="surrogate"):
+        index.upsert([Document("new", "half \ud83e")])
 
 
 def test_nothing_is_removed_if_one_id_is_unknown(folder, settings):
@@ -280,6 +294,8 @@ def test_an_index_that_left_the_cluster_is_missed(three_nodes, folder, settings)
         OpenSearchIndex.open(folder)
     with pytest.raises(EngineProblem, match="make it anew"):
         index.retrieve([Query("q", "zebra")], 1)
+    with pytest.raises(EngineProblem, match="make it anew"):
+        index.fetch(["d1"])
     with pytest.raises(IndexProblem):
         index.upsert(passages(1))
     assert indices(three_nodes, settings.name) == []  # no write made an index without our mapping

@@ -86,7 +86,7 @@ ASKING = Patience(retries=2)
 """A person waits for the answer: give up within seconds."""
 
 LOADING = Patience(retries=12, timeout=120.0)
-"""Hours of work are at stake: outlast a node's restart (about three minutes)."""
+"""Hours of work are at stake: outlast a node's restart (two to three minutes)."""
 
 
 class Busy(EngineProblem):
@@ -114,9 +114,7 @@ class Cluster:
 
     @classmethod
     def connect(
-        cls,
-        settings: OpenSearchSettings,
-        environ: Mapping[str, str] = os.environ,
+        cls, settings: OpenSearchSettings, environ: Mapping[str, str] = os.environ
     ) -> Cluster:
         """Ready to ask; the first request tells whether anybody is there."""
         try:
@@ -126,7 +124,9 @@ class Cluster:
 
         # The client logs each lost connection with a traceback. Applications that configure
         # logging still get them; a terminal does not.
-        logging.getLogger("opensearch").addHandler(logging.NullHandler())
+        logger = logging.getLogger("opensearch")
+        if not logger.hasHandlers():
+            logger.addHandler(logging.NullHandler())
         client = OpenSearch(
             list(settings.urls),
             verify_certs=settings.verify_certs,
@@ -177,7 +177,7 @@ class Cluster:
             try:
                 return attempt()
             except Busy:
-                if self._sleep(wait):
+                if self._sleep(wait):  # true once given up
                     raise
         return attempt()
 
@@ -187,7 +187,8 @@ class Cluster:
 
     def refusal(self, status: int, error: object, subject: str = "") -> EngineProblem:
         """What a status and an error mean, of a whole request or of one item in its answer."""
-        reason = f"{subject}: {_reason(error)}" if subject else _reason(error)
+        cause = _reason(error)
+        reason = f"{subject}: {cause}" if subject else cause
         if status == 401:
             return EngineProblem(
                 f"{self._where} refused the credentials: set OPENSEARCH_USERNAME and "
@@ -208,7 +209,7 @@ class Cluster:
                 f"{self._where} takes no request of that size: cut the longest documents, or raise "
                 "http.max_content_length there"
             )
-        if status >= 500 and "shard" in reason:
+        if status >= 500 and "shard" in cause:
             return Busy(
                 f"{self._where} is red, some shards have no copy on a running node ({reason}): "
                 "bring the missing nodes back (GET _cat/nodes, GET _cluster/allocation/explain); "

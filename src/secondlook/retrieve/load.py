@@ -49,8 +49,10 @@ class Imprint:
     @classmethod
     def read(cls, index: Mapping[str, Any]) -> Imprint | None:
         """None for an index that secondlook did not make."""
-        found = index.get("mappings", {}).get("_meta", {}).get("secondlook")
-        return cls(**found) if found else None
+        said = index.get("mappings", {}).get("_meta", {}).get("secondlook")
+        if said is None:
+            return None
+        return cls(said["made_as"], said["documents"], said["fingerprint"], said["layout"])
 
     def write(self, cluster: Cluster, index: str) -> None:
         """Into the mapping, in place of what it said before."""
@@ -124,12 +126,6 @@ class Load:
             raise IndexProblem("the corpus holds no document; check that --format reads it")
         self._imprint.write(self._cluster, self._index)
 
-    def _put(self, chunk: Chunk) -> None:
-        """Every document of the chunk is in the index when this returns."""
-        writes: Sequence[Write] = chunk.writes
-        while writes:
-            writes = self._settled(send(self._cluster, _loading(self._name), writes))
-
     def finish(self) -> None:
         """Check that all is there, let searches see it, and remove what it replaces."""
         cluster, index = self._cluster, self._index
@@ -153,6 +149,12 @@ class Load:
     def discard(self) -> None:
         """Nothing of it remains; what served before goes on serving."""
         _remove(self._cluster, self._index)
+
+    def _put(self, chunk: Chunk) -> None:
+        """Every document of the chunk is in the index when this returns."""
+        writes: Sequence[Write] = chunk.writes
+        while writes:
+            writes = self._settled(send(self._cluster, _loading(self._name), writes))
 
     def _settled(self, conflicts: Sequence[Write]) -> list[Write]:
         """What to send again of the creates that found their id taken.

@@ -41,13 +41,13 @@ class OpenSearchIndex:
 
     def __init__(self, folder: Path, settings: OpenSearchSettings, cluster: Cluster) -> None:
         self._folder = folder
-        self._settings = settings
         self._cluster = cluster
         self._card = _card(settings, cluster)
+        self._settings = OpenSearchSettings.model_validate(self._card.settings)
 
     @property
     def card(self) -> IndexCard:
-        """What the cluster says it holds, which another machine may have re-indexed since."""
+        """What the cluster says: another machine may have re-indexed since the folder was made."""
         return self._card
 
     @classmethod
@@ -101,12 +101,15 @@ class OpenSearchIndex:
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k` of the whole index, or an error: never of only some of its shards."""
         if k > _MOST_HITS:
-            raise EngineProblem(f"a cluster gives at most {_MOST_HITS:,} hits: ask for k ≤ that")
+            raise EngineProblem(f"a cluster gives at most {_MOST_HITS:,} hits: ask for a smaller k")
+
+        def ask(batch: Sequence[Query]) -> list[Ranking]:
+            return self._cluster.patiently(lambda: self._ask(batch, k))
+
+        if len(queries) <= _QUERIES_AT_ONCE:
+            return ask(queries) if queries else []
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-            asked = pool.map(
-                lambda batch: self._cluster.patiently(lambda: self._ask(batch, k)),
-                _slices(queries, _QUERIES_AT_ONCE),
-            )
+            asked = pool.map(ask, _slices(queries, _QUERIES_AT_ONCE))
             return [ranking for rankings in asked for ranking in rankings]
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
@@ -122,7 +125,14 @@ class OpenSearchIndex:
 
         A load that is under way replaces them again: it holds only its own corpus.
         """
-        self._write(write_of("index", document) for document in documents)
+
+        def writes() -> Iterator[Write]:
+            fingerprint = Fingerprint()  # refuses what is no text, as a load does
+            for document in documents:
+                fingerprint.add(document)
+                yield write_of("index", document)
+
+        self._write(writes())
 
     def delete(self, doc_ids: Sequence[str]) -> None:
         """Remove documents, all or none if one is unknown; the next search misses them."""
@@ -174,8 +184,9 @@ class OpenSearchIndex:
                 elif "error" not in stored or not stored["_id"]:  # no document has an empty id
                     missing.append(stored["_id"])
                 else:
+                    status = 404 if "index_not_found" in str(stored["error"]) else 503
                     subject = f"document {stored['_id']!r}"
-                    raise self._cluster.refusal(503, stored["error"], subject)
+                    raise self._cluster.refusal(status, stored["error"], subject)
         if missing:
             raise MissingDocument(missing, f"index {self._settings.name!r}")
         return sources
@@ -204,7 +215,7 @@ def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
     imprint = _imprint(settings, cluster)
     return IndexCard(
         engine="opensearch",
-        settings=settings.model_dump(mode="json"),
+        settings=settings.model_copy(update=imprint.made_as).model_dump(mode="json"),
         documents=count(cluster, settings.name),
         fingerprint=imprint.fingerprint,
     )
