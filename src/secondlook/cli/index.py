@@ -32,8 +32,8 @@ def index(
     corpus_format: Annotated[
         str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
     ] = "auto",
-    k1: Annotated[float, typer.Option(help="BM25's saturation of term frequency.")] = 0.9,
-    b: Annotated[float, typer.Option(help="BM25's weight of document length.")] = 0.4,
+    k1: Annotated[float, typer.Option(help="BM25's saturation of term frequency.", min=0)] = 0.9,
+    b: Annotated[float, typer.Option(help="BM25's weight of document length.", min=0, max=1)] = 0.4,
     url: Annotated[
         list[str] | None,
         typer.Option(help="A node of the cluster; give several to survive the loss of one."),
