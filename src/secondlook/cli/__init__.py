@@ -9,11 +9,14 @@ import typer
 
 from secondlook.cli import (
     add,
+    calibrate,
     convert,
     doctor,
     eval_,
+    export,
     index,
     remove,
+    rerank,
     retrieve,
     search,
     types_,
@@ -33,12 +36,15 @@ app = typer.Typer(
 app.command()(index.index)
 app.command()(search.search)
 app.command()(retrieve.retrieve)
+app.command()(rerank.rerank)
 app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(warm.warm)
+app.command()(export.export)
+app.command()(calibrate.calibrate)
 app.command()(doctor.doctor)
 
 

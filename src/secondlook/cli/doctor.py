@@ -122,15 +122,9 @@ def processor(cpuinfo: str) -> dict[str, Any]:
 
 def cores(cgroup: Path) -> dict[str, float | None]:
     """Cores of the machine, and how many of them this process may use, containers considered."""
-    total = os.cpu_count()
-    usable: float | None = total
-    if hasattr(os, "sched_getaffinity"):
-        usable = len(os.sched_getaffinity(0))
-    first_version = cgroup / "cpu" / "cpu.cfs_quota_us", cgroup / "cpu" / "cpu.cfs_period_us"
-    limit = (_text(cgroup / "cpu.max") or " ".join(map(_text, first_version))).split()
-    if usable is not None and len(limit) == 2 and limit[0].isdigit():  # else "max", or -1
-        usable = min(usable, int(limit[0]) / int(limit[1]))
-    return {"total": total, "usable": usable}
+    from secondlook.score.cores import usable_cores
+
+    return {"total": os.cpu_count(), "usable": usable_cores(cgroup)}
 
 
 def memory(cgroup: Path) -> dict[str, int | None]:

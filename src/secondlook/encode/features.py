@@ -33,13 +33,16 @@ class Features:
         return len(self.ids)
 
 
-def collate(features: Sequence[Features], pad_id: int) -> dict[str, NDArray[np.int64]]:
+def collate(
+    features: Sequence[Features], pad_id: int, length: int | None = None
+) -> dict[str, NDArray[np.int64]]:
     """The pairs side by side, padded on the right, under the names the networks take.
 
-    `input_ids`, `attention_mask`, `token_type_ids` and `words` are [pairs, longest]; `first` is
-    [pairs]. Padding has mask 0, segment 0 and word -1, so that it never continues a word.
+    `input_ids`, `attention_mask`, `token_type_ids` and `words` are [pairs, length], where length is
+    that of the longest unless more is asked for; `first` is [pairs]. Padding has mask 0, segment 0
+    and word -1, so that it never continues a word.
     """
-    shape = len(features), max(map(len, features), default=0)
+    shape = len(features), length or max(map(len, features), default=0)
     batch = {
         "input_ids": np.full(shape, pad_id, np.int64),
         "attention_mask": np.zeros(shape, np.int64),

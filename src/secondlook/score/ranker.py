@@ -11,6 +11,7 @@ from secondlook.encode.encoder import Encoder
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.encode.windows import pool, split
 from secondlook.model.checkpoint import TYPES, locate
+from secondlook.score.backends import open_backend
 from secondlook.score.calibration import calibrate, sigmoid
 from secondlook.types import Document, Query
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from secondlook.encode.features import Features
     from secondlook.model.settings import RankerSettings
+    from secondlook.score.exports import Engine, Precision
     from secondlook.types import Pair
 
 
@@ -76,22 +78,25 @@ class Ranker:
         cls,
         source: str | Path,
         *,
+        backend: Literal["auto", "torch"] | Engine = "auto",
+        precision: Literal["auto"] | Precision = "auto",
         device: str | None = None,
-        precision: Literal["fp32", "bf16"] = "fp32",
         untrained_head: bool = False,
     ) -> Ranker:
         """Load a ranker from a checkpoint's folder or a hub id.
 
-        A head that was never trained is refused unless asked for.
+        What was exported into the folder runs; of several exports the fastest, in the order of
+        `FASTEST_FIRST`. So scores are torch's to 1e-3 unless an export at bf16 or int8 was made or
+        asked for. Where nothing is exported, or a `device` is named, torch runs, in fp32 unless
+        bf16 is asked for. An export of other weights than the folder's is refused, and so is a head
+        that was never trained, unless asked for.
         """
-        from secondlook.model.network import load_model
-        from secondlook.score.torch_backend import TorchBackend
-
         folder = locate(source)
-        model = load_model(folder, untrained_head=untrained_head)
-        backend = TorchBackend(model.network, device=device, precision=precision)
+        settings, tokenizer, run = open_backend(
+            folder, backend, precision, device, untrained_head=untrained_head
+        )
         types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
-        return cls(model.settings, model.tokenizer, backend, types)
+        return cls(settings, tokenizer, run, types)
 
     def scored(self, pairs: Sequence[Pair]) -> Scored:
         """One raw score per pair, in the order given, and how much of each document was cut off."""

@@ -1,0 +1,76 @@
+"""The network as an ONNX graph: STRM and the warm form inside it, any batch, any length."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.export import Dim
+
+from secondlook.errors import BackendProblem, MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from secondlook.model.network import CrossEncoder
+
+OUTPUT = "logits"
+"""The name of what the graph gives: one logit per pair. [batch]"""
+
+
+def write_onnx(network: CrossEncoder, path: Path) -> None:
+    """Write the network in float32; the graph's inputs are `network.inputs`, as int64."""
+    # A β that wants a gradient makes attention take another road than it takes in inference.
+    frozen = deepcopy(network).cpu().eval().requires_grad_(False)  # noqa: FBT003 - torch's form
+    example = {name: _example(name) for name in network.inputs}
+    dynamic = {
+        name: dict.fromkeys(range(rows.dim()), Dim.DYNAMIC) for name, rows in example.items()
+    }
+    with _quiet():
+        try:
+            torch.onnx.export(
+                frozen,
+                (),
+                path,
+                kwargs=example,
+                dynamic_shapes=dynamic,
+                input_names=list(network.inputs),
+                output_names=[OUTPUT],
+                external_data=False,
+                dynamo=True,
+                verbose=False,
+            )
+        except ImportError as error:
+            raise MissingExtra("export", "making an ONNX graph") from error
+        except torch.onnx.OnnxExporterError as error:
+            raise BackendProblem(
+                f"torch {torch.__version__} cannot make a graph of this network ({error}); score "
+                "it with the torch back end"
+            ) from error
+
+
+def _example(name: str) -> Tensor:
+    """Two pairs of eight tokens. Neither number may be 1, which would be taken for a constant."""
+    if name == "first":
+        return torch.full((2,), 3)
+    return torch.ones(2, 8, dtype=torch.int64)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what torch says to those who work on torch."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

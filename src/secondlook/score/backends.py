@@ -1,0 +1,77 @@
+"""Which back end runs a checkpoint. A back end is imported only when it is the one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from secondlook.errors import BackendProblem, MissingExtra
+from secondlook.model.checkpoint import open_checkpoint, read_tokenizer
+from secondlook.score.exports import Export, check_fresh, choose
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokenizers import Tokenizer
+
+    from secondlook.model.checkpoint import Checkpoint
+    from secondlook.model.settings import RankerSettings
+    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.ranker import Backend
+
+Opened = tuple["RankerSettings", "Tokenizer", "Backend"]
+
+
+def open_backend(
+    folder: Path,
+    backend: Literal["auto", "torch"] | Engine,
+    precision: Literal["auto"] | Precision,
+    device: str | None,
+    *,
+    untrained_head: bool,
+) -> Opened:
+    """What `Ranker.load` promises."""
+    if backend in ("onnx", "openvino") and device is not None:
+        raise BackendProblem(f"a device is chosen for torch; {backend} runs on the CPU")
+    export = None
+    if backend != "torch" and device is None:
+        engine = None if backend == "auto" else backend
+        export = choose(folder, engine, None if precision == "auto" else precision)
+    if export is None:
+        return _open_torch(folder, precision, device, untrained_head=untrained_head)
+    checkpoint = open_checkpoint(folder)
+    check_fresh(export, checkpoint)
+    return checkpoint.settings, read_tokenizer(folder), open_export(export, checkpoint)
+
+
+def open_export(export: Export, checkpoint: Checkpoint) -> Backend:
+    """The engine, with the graph loaded."""
+    if export.engine == "onnx":
+        from secondlook.score.onnx_backend import OnnxBackend
+
+        return OnnxBackend(export.graph, checkpoint)
+    from secondlook.score.openvino_backend import OpenVinoBackend
+
+    return OpenVinoBackend(export.graph, checkpoint, export.precision)
+
+
+def _open_torch(
+    folder: Path,
+    precision: Literal["auto"] | Precision,
+    device: str | None,
+    *,
+    untrained_head: bool,
+) -> Opened:
+    if precision == "int8":
+        raise BackendProblem(
+            f"torch runs fp32 and bf16; for int8: {Export(folder, 'openvino', 'int8').command}"
+        )
+    try:
+        from secondlook.model.network import load_model
+        from secondlook.score.torch_backend import TorchBackend
+    except ImportError as error:
+        raise MissingExtra("torch", f"{folder} was not exported, and scoring with it") from error
+    model = load_model(folder, untrained_head=untrained_head)
+    run = TorchBackend(
+        model.network, device=device, precision="fp32" if precision == "auto" else precision
+    )
+    return model.settings, model.tokenizer, run

@@ -1,0 +1,66 @@
+"""What the engines that run an exported graph share: one batch per core, each on one thread.
+
+No core then waits for another inside a layer, and a machine that does other work beside this
+slows down one batch, not all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secondlook.encode.features import collate
+from secondlook.score.batching import batches
+from secondlook.score.cores import usable_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from secondlook.encode.features import Features
+    from secondlook.model.checkpoint import Checkpoint
+
+_STEP = 16
+"""Batches are padded to a multiple of this many tokens: engines prepare anew for every new shape,
+which costs more than the padding."""
+
+
+class GraphBackend(ABC):
+    """Scores encoded pairs with the graph of a checkpoint. Threads may share it.
+
+    `token_budget` bounds a batch with its padding.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, *, token_budget: int = 2048) -> None:
+        self.workers = max(1, int(usable_cores() or 1))
+        self.token_budget = token_budget
+        self._pad_id = checkpoint.pad_id
+        self._max_length = checkpoint.settings.encode.max_length
+        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="secondlook")
+
+    @abstractmethod
+    def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
+        """The logits of one batch. Called from several threads at once."""
+
+    def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
+        """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
+        logits = np.empty(len(features), np.float32)
+        lengths = [min(ceil(len(one) / _STEP) * _STEP, self._max_length) for one in features]
+
+        def score(batch: NDArray[np.intp]) -> None:
+            pairs = [features[index] for index in batch]
+            logits[batch] = self.run(collate(pairs, self._pad_id, lengths[batch[0]]))
+
+        # a list, so that a worker's exception is raised here
+        list(self._pool.map(score, batches(lengths, self._budget(sum(lengths)))))
+        return logits
+
+    def _budget(self, tokens: int) -> int:
+        """As many batches for each worker, so that none idles at the end."""
+        rounds = ceil(tokens / (self.token_budget * self.workers))
+        return ceil(tokens / max(1, rounds * self.workers))

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import tiny
+from secondlook.errors import BackendProblem, CheckpointProblem, MissingExtra
+from secondlook.model.checkpoint import open_checkpoint, write_settings
+from secondlook.model.settings import PlattCalibration
+from secondlook.score import export as making
+from secondlook.score import exports
+from secondlook.score.export import export_ranker
+from secondlook.score.exports import FASTEST_FIRST, Export, choose, replacing_export
+from secondlook.score.graph_backend import GraphBackend
+from secondlook.score.onnx_backend import OnnxBackend
+from secondlook.score.openvino_backend import OpenVinoBackend
+from secondlook.score.ranker import Ranker
+from secondlook.score.torch_backend import TorchBackend
+from secondlook.types import Document, Query
+
+PAIRS = [("where is the bogue", text) for text in ("in the deep sea", "bogus", "a river " * 20)]
+
+
+@pytest.fixture
+def ranker(exported, tmp_path):
+    """A copy with all exports, to change."""
+    return shutil.copytree(exported("warm"), tmp_path / "ranker")
+
+
+def keep_only(folder, *kept):
+    for kind in FASTEST_FIRST:
+        if kind not in kept:
+            Export(folder, *kind).card.unlink()
+
+
+def with_other_weights(folder, name="model.safetensors"):
+    weights = load_file(folder / name)
+    first = sorted(weights)[0]
+    save_file(weights | {first: np.asarray(weights[first] + 0.5, np.float32)}, folder / name)
+
+
+@pytest.mark.parametrize("form", ["joint", "warm"])
+@pytest.mark.parametrize("engine", ["onnx", "openvino"])
+def test_a_float32_graph_gives_the_logits_of_torch(exported, form, engine):
+    expected = Ranker.load(exported(form), backend="torch").predict(PAIRS)
+    scores = Ranker.load(exported(form), backend=engine, precision="fp32").predict(PAIRS)
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
+
+
+def test_of_several_exports_the_fastest_runs(ranker):
+    for kind in FASTEST_FIRST:
+        chosen = choose(ranker, None, None)
+        assert (chosen.engine, chosen.precision) == kind
+        chosen.card.unlink()
+    assert choose(ranker, None, None) is None
+
+
+def test_what_is_asked_for_runs(ranker):
+    assert isinstance(Ranker.load(ranker, backend="onnx")._backend, OnnxBackend)
+    assert isinstance(Ranker.load(ranker, precision="bf16")._backend, OpenVinoBackend)
+    assert isinstance(Ranker.load(ranker, backend="torch")._backend, TorchBackend)
+    assert isinstance(Ranker.load(ranker, device="cpu")._backend, TorchBackend)
+
+
+def test_without_exports_torch_runs_in_float32(ranker):
+    keep_only(ranker)
+    assert Ranker.load(ranker)._backend.precision == "fp32"
+    with pytest.raises(BackendProblem, match="--to openvino --precision int8"):
+        Ranker.load(ranker, precision="int8")
+
+
+def test_an_engine_without_an_export_is_refused_with_the_command_that_makes_it(ranker):
+    keep_only(ranker, ("openvino", "bf16"))
+    with pytest.raises(BackendProblem, match=r"secondlook export .*ranker --to onnx"):
+        Ranker.load(ranker, backend="onnx")
+    with pytest.raises(BackendProblem, match=r"at int8.*--to openvino --precision int8"):
+        Ranker.load(ranker, backend="openvino", precision="int8")
+
+
+def test_an_engine_that_is_not_installed_is_named_or_passed_over(ranker, monkeypatch):
+    found = exports.find_spec
+    monkeypatch.setattr(
+        exports, "find_spec", lambda name: None if name == "openvino" else found(name)
+    )
+    assert choose(ranker, None, None).engine == "onnx"
+    with pytest.raises(MissingExtra, match=r"secondlook\[openvino\]"):
+        Ranker.load(ranker, backend="openvino")
+
+
+def test_a_device_is_for_torch(ranker):
+    with pytest.raises(BackendProblem, match="openvino runs on the CPU"):
+        Ranker.load(ranker, backend="openvino", device="cuda")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "secondlook.safetensors"])
+def test_an_export_of_other_weights_is_refused_with_the_command_that_mends_it(ranker, name):
+    with_other_weights(ranker, name)
+    with pytest.raises(CheckpointProblem, match=r"other weights.*secondlook export .*--precision"):
+        Ranker.load(ranker)
+    assert len(Ranker.load(ranker, backend="torch").predict(PAIRS)) == 3
+
+
+def test_an_export_of_other_settings_is_refused(ranker):
+    settings = open_checkpoint(ranker).settings
+    encode = settings.encode.model_copy(update={"strm": False})
+    write_settings(ranker, settings.model_copy(update={"encode": encode}))
+    with pytest.raises(CheckpointProblem, match="other weights or settings"):
+        Ranker.load(ranker)
+
+
+def test_calibrating_leaves_the_export_as_good_as_it_was(ranker):
+    settings = open_checkpoint(ranker).settings
+    calibration = PlattCalibration(slope=0.1, intercept=0.0)
+    write_settings(ranker, settings.model_copy(update={"calibration": calibration}))
+    scores = Ranker.load(ranker).predict(PAIRS)
+    assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_a_folder_without_weights_can_be_served(ranker):
+    expected = Ranker.load(ranker).predict(PAIRS)
+    for weights in ranker.glob("*.safetensors"):
+        weights.unlink()
+    np.testing.assert_array_equal(Ranker.load(ranker).predict(PAIRS), expected)
+
+
+def test_an_export_runs_without_torch(ranker):
+    code = (
+        "import sys; from secondlook import Ranker;"
+        f"print(Ranker.load({str(ranker)!r}).rank('the sea', ['a fish', 'the sea']));"
+        "sys.exit(bool({'torch', 'transformers', 'nncf', 'onnx'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_broken_card_is_named(ranker):
+    Export(ranker, "openvino", "bf16").card.write_text('{"fingerprnt": ""}')
+    with pytest.raises(CheckpointProblem, match=r"bf16\.json.*did you mean 'fingerprint'"):
+        Ranker.load(ranker)
+
+
+def test_an_interrupted_export_leaves_the_older_one_as_it_was(ranker):
+    export = Export(ranker, "onnx", "fp32")
+    before = {path: path.read_bytes() for path in ranker.rglob("*") if path.is_file()}
+
+    def is_interrupted(path):
+        path.write_bytes(b"half of i")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), replacing_export(export, "new") as made:
+        is_interrupted(made.graph)
+    assert {path: path.read_bytes() for path in ranker.rglob("*") if path.is_file()} == before
+
+
+def test_an_export_replaces_the_older_one_and_leaves_nothing_else(ranker):
+    names = sorted(path.name for path in ranker.rglob("*"))
+    export = Export(ranker, "openvino", "int8")
+    with replacing_export(export, "sha256:new") as made:
+        for path in made.files:
+            path.write_bytes(b"new")
+    assert sorted(path.name for path in ranker.rglob("*")) == names
+    assert [path.read_bytes() for path in export.files] == [b"new", b"new"]
+    assert json.loads(export.card.read_text())["fingerprint"] == "sha256:new"
+
+
+def test_onnx_runtime_has_no_bf16(ranker):
+    with pytest.raises(BackendProblem, match="no bf16 on CPUs; take --to openvino"):
+        export_ranker(ranker, "onnx", "bf16")
+
+
+@pytest.mark.parametrize(("precision", "wrong"), [("fp32", 0.01), ("int8", 5.0)])
+def test_a_graph_that_scores_otherwise_than_torch_is_not_kept(
+    ranker, monkeypatch, precision, wrong
+):
+    class Wrong:
+        def __init__(self, right):
+            self._right = right
+
+        def logits(self, features):
+            return self._right.logits(features) + np.float32(wrong)
+
+    opened = making.open_export
+    monkeypatch.setattr(making, "open_export", lambda *given: Wrong(opened(*given)))
+    export = Export(ranker, "onnx", precision)
+    before = export.graph.read_bytes()
+    with pytest.raises(BackendProblem, match="from torch's, so it was not kept"):
+        export_ranker(ranker, "onnx", precision)
+    assert export.graph.read_bytes() == before
+
+
+def test_an_untrained_head_is_not_exported(tmp_path):
+    folder = tiny.save(tiny.encoder(), tmp_path / "base")
+    with pytest.raises(CheckpointProblem, match="no trained head"):
+        export_ranker(folder, "onnx", "fp32")
+
+
+class TestBatches:
+    """What the engines are given, whichever they are."""
+
+    class Recorder(GraphBackend):
+        def __init__(self, checkpoint, workers):
+            super().__init__(checkpoint, token_budget=256)
+            self.workers = workers
+            self.shapes = []
+
+        def run(self, batch):
+            self.shapes.append(batch["input_ids"].shape)
+            return batch["attention_mask"].sum(1).astype(np.float32)
+
+    def features(self, exported, *words):
+        ranker = Ranker.load(exported("warm"), backend="torch")
+        texts = ["a " * count for count in words]
+        return ranker._encoder.encode([(Query("", "the sea"), Document("", t)) for t in texts])
+
+    @pytest.fixture
+    def checkpoint(self, exported):
+        return open_checkpoint(exported("warm"))
+
+    def test_lengths_are_rounded_up_but_never_beyond_the_limit(self, exported, checkpoint):
+        backend = self.Recorder(checkpoint, workers=1)
+        assert checkpoint.settings.encode.max_length == 60
+        features = self.features(exported, 1, 3, 20, 100)
+        np.testing.assert_array_equal(backend.logits(features), [len(one) for one in features])
+        assert {length for _, length in backend.shapes} <= {16, 32, 48, 60}
+
+    def test_no_batch_is_beyond_the_budget(self, exported, checkpoint):
+        backend = self.Recorder(checkpoint, workers=1)
+        backend.logits(self.features(exported, *range(1, 50)))
+        assert max(pairs * length for pairs, length in backend.shapes) <= 256
+
+    def test_few_pairs_are_shared_out_among_the_workers(self, exported, checkpoint):
+        backend = self.Recorder(checkpoint, workers=4)
+        backend.logits(self.features(exported, *[5] * 12))
+        assert [pairs for pairs, _ in backend.shapes] == [3, 3, 3, 3]
