@@ -30,8 +30,8 @@ _TOLERANCE = 1e-3
 _ROUNDED = 0.1
 """How far others may be, of what logits spread over: an engine that computes nonsense shows."""
 _BLOCK = 32
-"""Weights that share a scale in ONNX Runtime's 8-bit product. At 128, its kernels' fastest, Kendall's
-τ with float32 fell to .979 on a query of TREC DL 2019; at 32 it was .988."""
+"""Weights that share a scale in ONNX Runtime's 8-bit product. At 128, where its kernels are
+fastest, Kendall's τ with float32 fell to .979 on a query of TREC DL 2019; at 32 it was .988."""
 
 
 @dataclass(frozen=True, slots=True)
