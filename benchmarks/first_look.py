@@ -32,6 +32,7 @@ from zipf_corpus import texts  # noqa: E402
 K = 1000
 QUERIES = 400
 BATCH = 16  # queries a bulk search carries, ours and the bare client's
+BARE = "bench-bare"
 Figures = dict[str, float]
 
 
@@ -50,20 +51,28 @@ def passages(corpus: Path) -> Iterator[dict[str, str]]:
             yield json.loads(line)
 
 
-def searched(search: Callable[[list[Query]], object]) -> Figures:
-    """Queries per second in batches, and the 95th percentile of one query alone."""
+def searched(**engines: Callable[[list[Query]], object]) -> Figures:
+    """Queries per second in batches, and the 95th percentile of one query alone, of each engine.
+
+    They take turns, so that what else the machine does falls on all of them alike.
+    """
     wanted = queries()
-    search(wanted[:BATCH])  # warm
-    start = time.perf_counter()
-    for first in range(0, len(wanted), BATCH):
-        search(wanted[first : first + BATCH])
-    rate = len(wanted) / (time.perf_counter() - start)
-    alone = []
-    for query in wanted[: QUERIES // 2]:
-        start = time.perf_counter()
-        search([query])
-        alone.append(time.perf_counter() - start)
-    return {"queries_per_s": rate, "p95_ms": 1000 * statistics.quantiles(alone, n=20)[-1]}
+    batches = [wanted[first : first + BATCH] for first in range(0, len(wanted), BATCH)]
+    alone = [[query] for query in wanted[: QUERIES // 2]]
+    took = {(name, kind): list[float]() for name in engines for kind in ("batch", "alone")}
+    for search in engines.values():
+        search(batches[0])  # warm
+    for kind, asked in (("batch", batches), ("alone", alone)):
+        for some in asked:
+            for name, search in engines.items():
+                start = time.perf_counter()
+                search(some)
+                took[name, kind].append(time.perf_counter() - start)
+    figures = {}
+    for name in engines:
+        figures[f"{name}_queries_per_s"] = len(wanted) / sum(took[name, "batch"])
+        figures[f"{name}_p95_ms"] = 1000 * statistics.quantiles(took[name, "alone"], n=20)[-1]
+    return figures
 
 
 def built(documents: int, build: Callable[[], object], folder: Path | None) -> Figures:
@@ -83,12 +92,11 @@ def bm25s_ours(corpus: Path, work: Path, documents: int, _url: str) -> Figures:
 
     folder = work / "bm25s-ours"
     shutil.rmtree(folder, ignore_errors=True)
-    figures = built(
+    return built(
         documents,
         lambda: Bm25Index.build(folder, read_corpus(str(corpus)), Bm25Settings()),
         folder,
     )
-    return figures | searched(retrieving(Bm25Index.open(folder)))
 
 
 def retrieving(engine: Retriever) -> Callable[[list[Query]], object]:
@@ -97,26 +105,35 @@ def retrieving(engine: Retriever) -> Callable[[list[Query]], object]:
 
 def bm25s_bare(corpus: Path, work: Path, documents: int, _url: str) -> Figures:
     import bm25s
-    import Stemmer
 
     folder = work / "bm25s-bare"
     shutil.rmtree(folder, ignore_errors=True)
-    stemmer = Stemmer.Stemmer("porter")
-
-    def tokens(batch: list[str], **options: Any) -> Any:
-        return bm25s.tokenize(
-            batch, stopwords="en", stemmer=stemmer, show_progress=False, **options
-        )
 
     def build() -> None:
         whole = [passage["text"] for passage in passages(corpus)]
         ids = [passage["_id"] for passage in passages(corpus)]
         matrix = bm25s.BM25(k1=0.9, b=0.4)
         matrix.index(tokens(whole), show_progress=False)
-        matrix.save(folder, corpus=[{"id": i, "text": t} for i, t in zip(ids, whole, strict=True)])
+        kept = [{"id": i, "text": t} for i, t in zip(ids, whole, strict=True)]
+        matrix.save(folder, corpus=kept, show_progress=False)
 
-    figures = built(documents, build, folder)
-    matrix = bm25s.BM25.load(folder, mmap=True)
+    return built(documents, build, folder)
+
+
+def tokens(batch: list[str], **options: Any) -> Any:
+    import bm25s
+    import Stemmer
+
+    stemmer = Stemmer.Stemmer("porter")
+    return bm25s.tokenize(batch, stopwords="en", stemmer=stemmer, show_progress=False, **options)
+
+
+def bm25s_search(corpus: Path, work: Path, _documents: int, _url: str) -> Figures:
+    import bm25s
+
+    from secondlook.retrieve.bm25 import Bm25Index
+
+    matrix = bm25s.BM25.load(work / "bm25s-bare", mmap=True)
     names = [passage["_id"] for passage in passages(corpus)]
 
     def search(wanted: list[Query]) -> None:
@@ -125,7 +142,7 @@ def bm25s_bare(corpus: Path, work: Path, documents: int, _url: str) -> Figures:
         for positions, scores in zip(found.documents, found.scores, strict=True):
             list(zip([names[p] for p in positions.tolist()], scores.tolist(), strict=True))
 
-    return figures | searched(search)
+    return searched(ours=retrieving(Bm25Index.open(work / "bm25s-ours")), bare=search)
 
 
 def opensearch_ours(corpus: Path, work: Path, documents: int, url: str) -> Figures:
@@ -140,9 +157,7 @@ def opensearch_ours(corpus: Path, work: Path, documents: int, url: str) -> Figur
         lambda: OpenSearchIndex.build(folder, read_corpus(str(corpus)), settings),
         None,
     )
-    return (
-        figures | on_disk(url, "bench-ours*") | searched(retrieving(OpenSearchIndex.open(folder)))
-    )
+    return figures | on_disk(url, "bench-ours*")
 
 
 def on_disk(url: str, pattern: str) -> Figures:
@@ -157,8 +172,7 @@ def opensearch_bare(corpus: Path, _work: Path, documents: int, url: str) -> Figu
 
     from opensearchpy import OpenSearch, helpers
 
-    client = OpenSearch([url], timeout=120, maxsize=8)
-    name = "bench-bare"
+    client, name = OpenSearch([url], timeout=120, maxsize=8), BARE
     client.indices.delete(index=name, ignore_unavailable=True)
     client.indices.create(
         index=name,
@@ -189,11 +203,21 @@ def opensearch_bare(corpus: Path, _work: Path, documents: int, url: str) -> Figu
         deque(loading, maxlen=0)
         client.indices.refresh(index=name)
 
+    return built(documents, build, None) | on_disk(url, name)
+
+
+def opensearch_search(_corpus: Path, work: Path, _documents: int, url: str) -> Figures:
+    from opensearchpy import OpenSearch
+
+    from secondlook.retrieve.opensearch import OpenSearchIndex
+
+    client = OpenSearch([url], timeout=120, maxsize=8)
+
     def search(wanted: list[Query]) -> None:
         lines: list[dict[str, Any]] = []
         for query in wanted:
             lines += [
-                {"index": name},
+                {"index": BARE},
                 {
                     "query": {"match": {"text": query.text}},
                     "size": K,
@@ -205,7 +229,8 @@ def opensearch_bare(corpus: Path, _work: Path, documents: int, url: str) -> Figu
         for answer in client.msearch(body=lines)["responses"]:
             [(hit["fields"]["id"][0], hit["_score"]) for hit in answer["hits"]["hits"]]
 
-    return built(documents, build, None) | on_disk(url, name) | searched(search)
+    ours = OpenSearchIndex.open(work / "opensearch-ours")
+    return searched(ours=retrieving(ours), bare=search)
 
 
 def store(corpus: Path, work: Path, documents: int, _url: str) -> Figures:
@@ -231,7 +256,15 @@ def store(corpus: Path, work: Path, documents: int, _url: str) -> Figures:
 
 STAGES = {
     stage.__name__: stage
-    for stage in (bm25s_ours, bm25s_bare, opensearch_ours, opensearch_bare, store)
+    for stage in (
+        bm25s_ours,
+        bm25s_bare,
+        bm25s_search,
+        opensearch_ours,
+        opensearch_bare,
+        opensearch_search,
+        store,
+    )
 }
 
 
@@ -295,13 +328,15 @@ def report(results: dict[str, Figures]) -> None:
     for name, figures in results.items():
         cells = [f"{figures[c]:,.1f}" if c in figures else "" for c in columns]
         print(f"| {name} | " + " | ".join(cells) + " |")
-    ratios = {
-        f"{engine}_{figure}_vs_bare": results[f"{engine}_ours"][figure]
-        / results[f"{engine}_bare"][figure]
-        for engine in ("bm25s", "opensearch")
-        if f"{engine}_ours" in results and f"{engine}_bare" in results
-        for figure in ("documents_per_s", "queries_per_s")
-    }
+    ratios = {}
+    for engine in ("bm25s", "opensearch"):
+        made = [results.get(f"{engine}_{which}", {}) for which in ("ours", "bare")]
+        if all(made):
+            ours, bare = (figures["documents_per_s"] for figures in made)
+            ratios[f"{engine}_documents_per_s_vs_bare"] = ours / bare
+        if found := results.get(f"{engine}_search"):
+            ratio = found["ours_queries_per_s"] / found["bare_queries_per_s"]
+            ratios[f"{engine}_queries_per_s_vs_bare"] = ratio
     print(json.dumps({"stages": results, "ratios": ratios}))
 
 

@@ -76,6 +76,10 @@ class Cluster:
     ) -> None:
         if not distribution.home.is_dir():
             raise Unavailable(f"no {distribution.name} to test with: run {distribution.install}")
+        if os.geteuid() == 0 and shutil.which("setpriv") is None:
+            raise Unavailable(
+                f"{distribution.name} refuses to run as root, and there is no setpriv"
+            )
         self._distribution = distribution
         self._heap = heap
         self._java = _java_home()
@@ -201,9 +205,8 @@ class Cluster:
             f"{prefix}_PATH_CONF": str(folder / "config"),
         }
         command = [str(self._folder / "home" / "bin" / name)]
-        if os.geteuid() == 0:
-            user = ["--reuid", str(_NOBODY), "--regid", str(_NOBODY), "--clear-groups"]
-            command = ["setpriv", *user, "--pdeathsig", "KILL", *command]
+        if shutil.which("setpriv"):  # of util-linux
+            command = ["setpriv", "--pdeathsig", "KILL", *_as_nobody(), *command]
         with (self._folder / f"node-{node}.log").open("ab") as log:
             self._running[node] = subprocess.Popen(
                 command,
@@ -218,6 +221,11 @@ class Cluster:
     def _log(self, node: int) -> str:
         lines = (self._folder / f"node-{node}.log").read_text(errors="replace").splitlines()
         return "\n".join([f"--- node {node}", *lines[-30:]])
+
+
+def _as_nobody() -> list[str]:
+    user = str(_NOBODY)
+    return ["--reuid", user, "--regid", user, "--clear-groups"] if os.geteuid() == 0 else []
 
 
 def _java_home() -> Path:

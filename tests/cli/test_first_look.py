@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from command_line import secondlook
 
 CORPUS = [
     {"_id": "cats", "title": "Cats", "text": "A cat lands on its feet by turning in the air."},
@@ -19,18 +19,6 @@ QUERIES = [
     {"_id": "3", "text": "nothing to be found: xyzzy"},
 ]
 QRELS = "query-id\tcorpus-id\tscore\n1\tcats\t1\n2\tdogs\t1\n"
-
-
-def secondlook(*arguments, fails=False):
-    done = subprocess.run(
-        [sys.executable, "-m", "secondlook", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode != 0) == fails, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr if fails else done.stdout
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import tiny
 from secondlook.errors import CheckpointProblem, UnknownName
@@ -78,6 +78,18 @@ def test_a_warm_ranker_is_its_encoder_and_a_file_of_its_own(bare, tmp_path):
         "head.bias",
     }
     assert "Do not load it as a cross-encoder" in (tmp_path / "ranker" / "README.md").read_text()
+
+
+def test_a_warm_ranker_without_that_file_is_refused(bare, tmp_path):
+    save_model(new_warm(bare), tmp_path / "ranker")
+    extra = tmp_path / "ranker" / "secondlook.safetensors"
+    weights = load_file(extra)
+    save_file({"alpha": weights["alpha"]}, extra)
+    with pytest.raises(CheckpointProblem, match=r"secondlook\.safetensors is missing, or of"):
+        load_model(tmp_path / "ranker")
+    extra.unlink()
+    with pytest.raises(CheckpointProblem, match=r"secondlook\.safetensors is missing, or of"):
+        load_model(tmp_path / "ranker")
 
 
 def test_a_warm_ranker_needs_no_training_and_a_joint_one_does(bare, tmp_path):

@@ -5,11 +5,14 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from secondlook.errors import IndexProblem
 from secondlook.retrieve import open_index
-from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings, _best
 from secondlook.types import Document, Query
 
 DOCUMENTS = [
@@ -30,6 +33,17 @@ def test_scores_are_lucenes_bm25_worked_by_hand(tmp_path):
 
     expected = {"1": weight(1, 2, 3) + weight(2, 1, 3), "2": weight(2, 1, 2)}
     assert {hit.doc_id: hit.score for hit in ranking.hits} == pytest.approx(expected, rel=1e-6)
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=500), st.integers(1, 600), st.integers(0, 9)
+)
+def test_the_best_are_found_whatever_the_scores(small, k, seed):
+    scores = np.array(small * 7, np.float32)
+    np.random.default_rng(seed).shuffle(scores)
+    best = _best(scores, k)
+    assert len(set(best.tolist())) == len(best) == min(k, len(scores))
+    assert sorted(scores[best], reverse=True) == sorted(scores, reverse=True)[:k]
 
 
 def test_a_folder_is_all_one_needs(tmp_path):

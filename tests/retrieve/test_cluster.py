@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, MalformedInput, UnknownName
 from secondlook.retrieve.bulk import Write, batches, cut, in_parallel, send
-from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings, Patience
+from secondlook.retrieve.cluster import ASKING, LOADING, Cluster, OpenSearchSettings, Patience
 from secondlook.retrieve.load import Imprint, Load
 from secondlook.types import Document
 
@@ -102,6 +102,7 @@ def test_a_refusal_that_waiting_cannot_cure_is_final():
 def test_loading_outlasts_a_restart_and_asking_does_not_keep_a_person_waiting():
     assert 120 < sum(LOADING.waits(random.Random(0))) < 300
     assert max(LOADING.waits(random.Random(0))) <= 30
+    assert sum(ASKING.waits(random.Random(0))) < 3
 
 
 def test_giving_up_ends_the_waiting_in_other_threads():
@@ -266,24 +267,18 @@ def test_what_is_no_url_is_refused(url):
         OpenSearchSettings(urls=(url,), name="x")
 
 
+@pytest.mark.parametrize("name", ["", "Upper", "_x", "a/b", "a,b", "a*", "x" * 201])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(EngineProblem, match="choose a --name"):
+        OpenSearchSettings(name=name)
+
+
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": "Upper"},
-        {"name": "a/b"},
-        {"name": "a,b"},
-        {"name": "_x"},
-        {"name": ""},
-        {"shards": 0},
-        {"replicas": -1},
-        {"b": 1.5},
-        {"k1": -1},
-        {"urls": ()},
-    ],
+    "wrong", [{"shards": 0}, {"replicas": -1}, {"b": 1.5}, {"k1": -1}, {"urls": ()}]
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValidationError):
-        OpenSearchSettings(**{"name": "x", **wrong})
+        OpenSearchSettings(name="x", **wrong)
 
 
 def test_a_secret_is_no_setting():

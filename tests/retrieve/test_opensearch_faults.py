@@ -183,7 +183,7 @@ def outage(three_nodes, tmp_path_factory):
     folder = tmp_path_factory.mktemp("outage")
     steady = OpenSearchIndex.build(folder / "steady", notes(2000), settings("steady", 1))
     frail = OpenSearchIndex.build(folder / "frail", notes(30), settings("frail", 0))
-    before = steady.retrieve(QUERIES, 100)
+    before = steady.retrieve(QUERIES, 2000)
     acknowledged: list[str] = []
     killed_at: list[int] = []
 
@@ -208,7 +208,7 @@ class TestWhileANodeIsAway:
         assert held(outage.loaded, notes(50_000))
 
     def test_searches_answer_the_same_while_a_node_is_away(self, outage):
-        assert outage.steady.retrieve(QUERIES, 100) == outage.before
+        assert outage.steady.retrieve(QUERIES, 2000) == outage.before
         assert held(outage.steady, notes(2000))
 
     def test_an_index_that_lost_a_shard_says_red_rather_than_answer_in_part(self, outage):

@@ -7,7 +7,21 @@ import sys
 
 import typer
 
-from secondlook.cli import convert, doctor, eval_, export, index, retrieve, search, types_, warm
+from secondlook.cli import (
+    add,
+    calibrate,
+    convert,
+    doctor,
+    eval_,
+    export,
+    index,
+    remove,
+    rerank,
+    retrieve,
+    search,
+    types_,
+    warm,
+)
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
@@ -22,11 +36,15 @@ app = typer.Typer(
 app.command()(index.index)
 app.command()(search.search)
 app.command()(retrieve.retrieve)
+app.command()(rerank.rerank)
+app.command()(add.add)
+app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(warm.warm)
 app.command()(export.export)
+app.command()(calibrate.calibrate)
 app.command()(doctor.doctor)
 
 

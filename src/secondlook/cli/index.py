@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from secondlook.types import Document
 
 
 class Engine(StrEnum):
@@ -27,8 +32,8 @@ def index(
     corpus_format: Annotated[
         str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
     ] = "auto",
-    k1: Annotated[float, typer.Option(help="BM25's saturation of term frequency.")] = 0.9,
-    b: Annotated[float, typer.Option(help="BM25's weight of document length.")] = 0.4,
+    k1: Annotated[float, typer.Option(help="BM25's saturation of term frequency.", min=0)] = 0.9,
+    b: Annotated[float, typer.Option(help="BM25's weight of document length.", min=0, max=1)] = 0.4,
     url: Annotated[
         list[str] | None,
         typer.Option(help="A node of the cluster; give several to survive the loss of one."),
@@ -47,7 +52,7 @@ def index(
     BEIR, MS MARCO, TREC CAR and ir_datasets corpora are read as they are, gz and zst included.
     INDEX is a folder; `search`, `retrieve` and `rerank` need nothing else.
 
-    An interrupted run leaves no half index; run it again.
+    An interrupted run leaves no half index; run it again (on a cluster it goes on where it was).
 
     [bold]Examples[/bold]
 
@@ -62,13 +67,17 @@ def index(
 
     if (folder / CARD).exists() and not replace:
         raise IndexProblem(f"{folder} is an index already; build it anew with --replace")
-    documents = track(read_corpus(corpus, corpus_format), "indexing", "documents")
+
+    class Documents:  # an engine may have to read them a second time
+        def __iter__(self) -> Iterator[Document]:
+            return track(read_corpus(corpus, corpus_format), "indexing", "documents")
+
     built: Index
     match engine:
         case Engine.bm25s:
             from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 
-            built = Bm25Index.build(folder, documents, Bm25Settings(k1=k1, b=b))
+            built = Bm25Index.build(folder, Documents(), Bm25Settings(k1=k1, b=b))
         case Engine.opensearch:
             from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 
@@ -80,5 +89,5 @@ def index(
                 k1=k1,
                 b=b,
             )
-            built = OpenSearchIndex.build(folder, documents, settings)
+            built = OpenSearchIndex.build(folder, Documents(), settings)
     typer.echo(f"{folder}: {built.card.documents:,} documents, {built.card.engine}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.table import Table
     from rich.text import Text
 
-    from secondlook.types import Document
+    from secondlook.types import Document, Ranking
 
 _SNIPPET = 240  # characters
 
@@ -19,55 +22,101 @@ def search(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
     words: Annotated[str, typer.Argument(help="What to look for.")],
     k: Annotated[int, typer.Option("-k", help="How many hits to show.", min=1)] = 10,
+    ranker: Annotated[
+        str | None, typer.Option(help="Take the second look too, with this ranker.")
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(help="How many hits of the first look the ranker sees.", min=1)
+    ] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
 ) -> None:
     """Search an index and show the best hits, the matched words highlighted.
 
-    [bold]Example[/bold]
+    With a ranker, both looks stand side by side, and each hit of the second shows how far it moved.
+
+    [bold]Examples[/bold]
 
       secondlook search scifact.index "vitamin d and bone density" -k 5
+
+      secondlook search scifact.index "vitamin d and bone density" --ranker my.ranker
     """
+    from secondlook.rank import rerank
     from secondlook.retrieve import open_index
     from secondlook.types import Query
 
     engine = open_index(folder)
-    (ranking,) = engine.retrieve([Query("search", words)], k)
-    documents = engine.fetch([hit.doc_id for hit in ranking.hits])
+    query = Query("search", words)
+    (first,) = engine.retrieve([query], k if ranker is None else max(k, depth))
+    looks = [first]
+    if ranker is not None:
+        from secondlook.score.ranker import Ranker
+
+        looks += rerank([query], [first], engine, Ranker.load(ranker))
+    shown = dict.fromkeys(hit.doc_id for look in looks for hit in look.hits[:k])
+    texts = dict(zip(shown, engine.fetch(list(shown)), strict=True))
     if as_json:
         import json
 
-        typer.echo(
-            json.dumps(
-                [
-                    {
-                        "rank": rank,
-                        "id": document.id,
-                        "score": hit.score,
-                        "title": document.title,
-                        "text": document.text,
-                    }
-                    for rank, (hit, document) in enumerate(
-                        zip(ranking.hits, documents, strict=True), start=1
-                    )
-                ],
-                ensure_ascii=False,
-            )
-        )
-        return
-    if not documents:
+        typer.echo(json.dumps(_for_machines(looks, k, texts), ensure_ascii=False))
+    elif not texts:
         typer.echo("nothing found: no document shares a word with the query", err=True)
-        return
-    from rich.console import Console
+    else:
+        from rich.console import Console
+
+        Console().print(_table(looks, k, texts, words))
+
+
+def _for_machines(
+    looks: list[Ranking], k: int, texts: Mapping[str, Document]
+) -> list[dict[str, Any]]:
+    """The hits of the last look; with two looks, where the first one had them."""
+    first = {hit.doc_id: (rank, hit) for rank, hit in enumerate(looks[0].hits, start=1)}
+    hits = []
+    for rank, hit in enumerate(looks[-1].hits[:k], start=1):
+        document = texts[hit.doc_id]
+        shown: dict[str, Any] = {"rank": rank, "id": hit.doc_id, "score": hit.score}
+        if len(looks) > 1:
+            first_rank, first_hit = first[hit.doc_id]
+            shown |= {"first_rank": first_rank, "first_score": first_hit.score}
+        hits.append(shown | {"title": document.title, "text": document.text})
+    return hits
+
+
+def _table(looks: list[Ranking], k: int, texts: Mapping[str, Document], words: str) -> Table:
+    from rich import box
     from rich.table import Table
 
-    table = Table("", "score", "id", "text", show_edge=False, pad_edge=False)
-    for rank, (hit, document) in enumerate(zip(ranking.hits, documents, strict=True), start=1):
-        table.add_row(str(rank), f"{hit.score:.3f}", document.id, _snippet(document, words))
-    Console().print(table)
+    names = ["first look", "second look"] if len(looks) > 1 else ["hit"]
+    table = Table("", *names, box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
+    before = {hit.doc_id: rank for rank, hit in enumerate(looks[0].hits, start=1)}
+    for rank in range(1, min(k, len(looks[0].hits)) + 1):
+        cells = []
+        for number, look in enumerate(looks):
+            hit = look.hits[rank - 1]
+            moved = _moved(before[hit.doc_id] - rank) if number else None
+            cells.append(_cell(hit.doc_id, hit.score, moved, _snippet(texts[hit.doc_id], words)))
+        table.add_row(str(rank), *cells)
+    return table
+
+
+def _moved(places: int) -> tuple[str, str]:
+    """How far a hit came up or went down, and the style to say it in."""
+    if places == 0:
+        return "=", "dim"
+    return (f"▲{places}", "green") if places > 0 else (f"▼{-places}", "red")
+
+
+def _cell(doc_id: str, score: float, moved: tuple[str, str] | None, snippet: Text) -> Text:
+    from rich.text import Text
+
+    head = Text.assemble((doc_id, "bold"), f"  {score:.3f}")
+    if moved is not None:
+        head.append("  ").append(*moved)
+    return head.append("\n").append_text(snippet)
 
 
 def _snippet(document: Document, words: str) -> Text:
-    """The stretch of the text with the most matched words, these in bold."""
+    """The stretch of the text with the most matched words, these highlighted."""
     from rich.text import Text
 
     from secondlook.retrieve.analyze import EnglishAnalyzer

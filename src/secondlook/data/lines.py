@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import zstandard
 
+from secondlook.data.durable import sync
 from secondlook.errors import MalformedInput, Unwritable
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         half.replace(target)
-        _settle(target.parent)
+        sync(target.parent)
     finally:
         half.unlink(missing_ok=True)
 
@@ -267,14 +268,3 @@ def _packer(file: IO[bytes], suffix: str) -> IO[bytes]:
         compressor = zstandard.ZstdCompressor(write_checksum=True)
         return cast("IO[bytes]", compressor.stream_writer(file, closefd=False))
     return file
-
-
-def _settle(folder: Path) -> None:
-    """Bring the folder's new entry to the disk, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from secondlook.data.durable import write_at_once
 from secondlook.data.formats import read_run, write_run
 from secondlook.data.trec import run_lines
 
@@ -48,9 +49,7 @@ class PartialRun:
         self._bytes += len(text)
         self.finished += len(rankings)
         state = {"job": self._job, "finished": self.finished, "bytes": self._bytes}
-        half = self._state.with_name(self._state.name + ".half")
-        half.write_text(json.dumps(state), "utf-8")
-        half.replace(self._state)
+        write_at_once(self._state, json.dumps(state))
 
     def finish(self) -> None:
         """Write the target, in the format of its name, and remove what was beside it."""

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from glob import escape
 from typing import TYPE_CHECKING
 
+from secondlook.data.durable import sync
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import IndexProblem, MalformedInput, MissingDocument
 from secondlook.types import Document
@@ -59,7 +60,7 @@ class CorpusStore:
             raise IndexProblem(f"{path} could not be written: {error}") from error
         finally:
             half.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync(path.parent)
         return cls.open(path)
 
     @classmethod
@@ -241,17 +242,6 @@ def _abandoned(half: Path) -> bool:
     except sqlite3.DatabaseError as error:  # or it was cut off too early to be a database
         return error.sqlite_errorcode != sqlite3.SQLITE_BUSY
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself last through a power cut, where folders can be synced (POSIX)."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

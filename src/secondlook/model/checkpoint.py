@@ -7,7 +7,6 @@ It is a plain Hugging Face model (`config.json`, `model.safetensors`, `tokenizer
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
+from secondlook.data.durable import sync, write_at_once
 from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.settings import Lineage, RankerSettings
@@ -193,7 +193,8 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
     if positions is None:
         return None
     if config.get("model_type") in _BEHIND_PADDING:
-        positions -= config.get("pad_token_id", 1) + 1
+        padding = config.get("pad_token_id")
+        positions -= (1 if padding is None else padding) + 1
     return int(positions)
 
 
@@ -214,10 +215,7 @@ def _activation(folder: Path, config: Mapping[str, Any]) -> Literal["identity", 
 
 def write_settings(folder: Path, settings: RankerSettings) -> None:
     """Write `secondlook.json` at once: a reader finds the old one or the new one, never half."""
-    half = folder / f".{CARD}.{uuid4().hex[:8]}"
-    half.write_text(settings.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    _sync(half)
-    half.replace(folder / CARD)
+    write_at_once(folder / CARD, settings.model_dump_json(indent=2) + "\n")
 
 
 @contextmanager
@@ -242,8 +240,8 @@ def replacing(folder: Path) -> Iterator[Path]:
         for path in half.rglob("*"):
             if path.is_file():
                 path.chmod(readable)
-            _sync(path)
-        _sync(half)
+            sync(path)
+        sync(half)
         _swap(half, folder, folder.with_name(f".{folder.name}.{mark}.previous"))
     finally:
         shutil.rmtree(half, ignore_errors=True)
@@ -255,20 +253,9 @@ def _swap(new: Path, folder: Path, previous: Path) -> None:
         folder.rename(previous)
     try:
         new.rename(folder)
-    except OSError:
+    except BaseException:  # a key pressed just now too
         if previous.exists():
             previous.rename(folder)
         raise
-    _sync(folder.parent)
+    sync(folder.parent)
     shutil.rmtree(previous, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    """Make sure it is on the disk."""
-    if os.name == "nt" and path.is_dir():  # Windows opens no folders
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

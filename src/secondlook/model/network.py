@@ -84,7 +84,7 @@ def load_model(source: str | Path, *, untrained_head: bool = False) -> Model:
         network = Joint(classifier, strm=settings.encode.strm)
     else:
         network = _warm(_load_encoder(folder), settings.encode, settings.warm)
-        network.load_state_dict(load_file(folder / EXTRA), strict=False)
+        _load_own(network, folder / EXTRA)
         files |= read_biencoder(folder).files
     tokenizer = read_tokenizer(folder)
     known, embedded = tokenizer.get_vocab_size(), checkpoint.config.get("vocab_size")
@@ -159,12 +159,7 @@ def save_model(model: Model, folder: Path) -> None:
             network.classifier.save_pretrained(half)
         else:
             network.encoder.save_pretrained(half)
-            own = {
-                name: weight.detach().contiguous()
-                for name, weight in network.state_dict().items()
-                if not name.startswith("encoder.")
-            }
-            save_file(own, half / EXTRA)
+            save_file(_own(network), half / EXTRA)
         for name, content in model.files.items():
             (half / name).parent.mkdir(exist_ok=True)
             (half / name).write_bytes(content)
@@ -212,6 +207,22 @@ def _load_encoder(folder: Path) -> PreTrainedModel:
     elif isinstance(pooler := getattr(model, "pooler", None), torch.nn.Module):
         pooler.requires_grad_(requires_grad=False)  # kept for others; it gets no gradient here
     return model
+
+
+def _own(network: Warm) -> dict[str, torch.Tensor]:
+    """The weights of the warm form that are not its encoder's."""
+    weights = network.state_dict().items()
+    return {name: weight for name, weight in weights if not name.startswith("encoder.")}
+
+
+def _load_own(network: Warm, path: Path) -> None:
+    stored = load_file(path) if path.is_file() else {}
+    shapes = {name: weight.shape for name, weight in stored.items()}
+    if shapes != {name: weight.shape for name, weight in _own(network).items()}:
+        raise CheckpointProblem(
+            f"{path} is missing, or of another encoder; save the ranker anew, or fetch all of it"
+        )
+    network.load_state_dict(stored, strict=False)
 
 
 def _load(kind: Any, folder: Path, **config: Any) -> tuple[PreTrainedModel, list[str]]:  # noqa: ANN401 - transformers' auto classes share no type

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +30,7 @@ class OpenSearchSettings(Settings):
 
     urls: tuple[str, ...] = Field(("http://localhost:9200",), min_length=1)
     """Nodes of one cluster; with several, the loss of one goes unnoticed."""
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=200)
+    name: str
     """What searches ask for: an alias, behind which a finished index takes an older one's place."""
     shards: int = Field(1, ge=1)
     replicas: int = Field(0, ge=0)
@@ -37,6 +38,16 @@ class OpenSearchSettings(Settings):
     b: float = Field(0.4, ge=0, le=1)
     analyzer: str = "english"
     verify_certs: bool = True
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, name: str) -> str:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,199}", name):
+            raise EngineProblem(
+                f"{name!r} is no name for an index on a cluster: choose a --name of small letters, "
+                "digits, '.', '_' and '-' that begins with a letter or digit"
+            )
+        return name
 
     @field_validator("urls")
     @classmethod
@@ -75,7 +86,7 @@ ASKING = Patience(retries=2)
 """A person waits for the answer: give up within seconds."""
 
 LOADING = Patience(retries=12, timeout=120.0)
-"""Hours of work are at stake: outlast a node's restart (about three minutes)."""
+"""Hours of work are at stake: outlast a node's restart (two to three minutes)."""
 
 
 class Busy(EngineProblem):
@@ -103,9 +114,7 @@ class Cluster:
 
     @classmethod
     def connect(
-        cls,
-        settings: OpenSearchSettings,
-        environ: Mapping[str, str] = os.environ,
+        cls, settings: OpenSearchSettings, environ: Mapping[str, str] = os.environ
     ) -> Cluster:
         """Ready to ask; the first request tells whether anybody is there."""
         try:
@@ -115,7 +124,9 @@ class Cluster:
 
         # The client logs each lost connection with a traceback. Applications that configure
         # logging still get them; a terminal does not.
-        logging.getLogger("opensearch").addHandler(logging.NullHandler())
+        logger = logging.getLogger("opensearch")
+        if not logger.hasHandlers():
+            logger.addHandler(logging.NullHandler())
         client = OpenSearch(
             list(settings.urls),
             verify_certs=settings.verify_certs,
@@ -166,7 +177,7 @@ class Cluster:
             try:
                 return attempt()
             except Busy:
-                if self._sleep(wait):
+                if self._sleep(wait):  # true once given up
                     raise
         return attempt()
 
@@ -176,7 +187,8 @@ class Cluster:
 
     def refusal(self, status: int, error: object, subject: str = "") -> EngineProblem:
         """What a status and an error mean, of a whole request or of one item in its answer."""
-        reason = f"{subject}: {_reason(error)}" if subject else _reason(error)
+        cause = _reason(error)
+        reason = f"{subject}: {cause}" if subject else cause
         if status == 401:
             return EngineProblem(
                 f"{self._where} refused the credentials: set OPENSEARCH_USERNAME and "
@@ -197,12 +209,7 @@ class Cluster:
                 f"{self._where} takes no request of that size: cut the longest documents, or raise "
                 "http.max_content_length there"
             )
-        if "maxClauseCount" in reason:
-            return EngineProblem(
-                f"{self._where} takes no query of so many different words ({reason}): shorten it, "
-                "or raise indices.query.bool.max_clause_count there"
-            )
-        if status >= 500 and "shard" in reason:
+        if status >= 500 and "shard" in cause:
             return Busy(
                 f"{self._where} is red, some shards have no copy on a running node ({reason}): "
                 "bring the missing nodes back (GET _cat/nodes, GET _cluster/allocation/explain); "

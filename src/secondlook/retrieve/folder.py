@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import ValidationError
 
+from secondlook.data.durable import write_at_once
 from secondlook.errors import IndexProblem, UnknownName
 from secondlook.recipe import Settings
 from secondlook.types import Corpus, Retriever
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from secondlook.types import Document
 
 CARD = "index.json"
 
@@ -38,12 +42,23 @@ class Index(Retriever, Corpus, Protocol):
         ...
 
 
+@runtime_checkable
+class UpdatableIndex(Index, Protocol):
+    """An engine whose documents can change one by one while it serves."""
+
+    def upsert(self, documents: Iterable[Document]) -> None:
+        """Add documents, or replace those of the same id; the next search sees them."""
+        ...
+
+    def delete(self, doc_ids: Sequence[str]) -> None:
+        """Remove documents; raises MissingDocument, and removes none, if one is unknown."""
+        ...
+
+
 def write_card(folder: Path, card: IndexCard) -> None:
     """Written last, and at once: a folder without it is an index that was never finished."""
     folder.mkdir(parents=True, exist_ok=True)
-    half = folder / (CARD + ".tmp")
-    half.write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    half.replace(folder / CARD)
+    write_at_once(folder / CARD, card.model_dump_json(indent=2) + "\n")
 
 
 def read_card(folder: Path) -> IndexCard:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from secondlook.errors import EngineProblem, IndexProblem, MalformedInput
 from secondlook.retrieve.bulk import cut, in_parallel, send
+from secondlook.retrieve.lucene import CONTENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,8 +49,10 @@ class Imprint:
     @classmethod
     def read(cls, index: Mapping[str, Any]) -> Imprint | None:
         """None for an index that secondlook did not make."""
-        found = index.get("mappings", {}).get("_meta", {}).get("secondlook")
-        return cls(**found) if found else None
+        said = index.get("mappings", {}).get("_meta", {}).get("secondlook")
+        if said is None:
+            return None
+        return cls(said["made_as"], said["documents"], said["fingerprint"], said["layout"])
 
     def write(self, cluster: Cluster, index: str) -> None:
         """Into the mapping, in place of what it said before."""
@@ -123,12 +126,6 @@ class Load:
             raise IndexProblem("the corpus holds no document; check that --format reads it")
         self._imprint.write(self._cluster, self._index)
 
-    def _put(self, chunk: Chunk) -> None:
-        """Every document of the chunk is in the index when this returns."""
-        writes: Sequence[Write] = chunk.writes
-        while writes:
-            writes = self._settled(send(self._cluster, _loading(self._name), writes))
-
     def finish(self) -> None:
         """Check that all is there, let searches see it, and remove what it replaces."""
         cluster, index = self._cluster, self._index
@@ -152,6 +149,12 @@ class Load:
     def discard(self) -> None:
         """Nothing of it remains; what served before goes on serving."""
         _remove(self._cluster, self._index)
+
+    def _put(self, chunk: Chunk) -> None:
+        """Every document of the chunk is in the index when this returns."""
+        writes: Sequence[Write] = chunk.writes
+        while writes:
+            writes = self._settled(send(self._cluster, _loading(self._name), writes))
 
     def _settled(self, conflicts: Sequence[Write]) -> list[Write]:
         """What to send again of the creates that found their id taken.
@@ -254,7 +257,7 @@ def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
     Title and text themselves are only kept, for `fetch`. Without positions the index is a fifth
     smaller and fills faster; it answers no phrase queries, which BM25 has no use for.
     """
-    kept = {"type": "text", "index": False, "norms": False, "copy_to": "contents"}
+    kept = {"type": "text", "index": False, "norms": False, "copy_to": CONTENTS}
     return {
         "aliases": {_loading(settings.name): {}},
         "settings": {
@@ -272,7 +275,7 @@ def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
                 "position": {"type": "long", "doc_values": False},
                 "title": kept,
                 "text": kept,
-                "contents": {
+                CONTENTS: {
                     "type": "text",
                     "analyzer": settings.analyzer,
                     "similarity": "bm25",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
@@ -15,20 +13,22 @@ from secondlook.retrieve.bulk import Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.load import Imprint, Load, count
+from secondlook.retrieve.lucene import is_too_long, match, most_telling, msearch
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from secondlook.retrieve.lucene import Search
+
 __all__ = ["OpenSearchIndex", "OpenSearchSettings"]
 
 T = TypeVar("T")
 
 _MOST_HITS = 10_000  # index.max_result_window
-_MOST_TERMS = 1_024  # indices.query.bool.max_clause_count
-_HITS_AT_ONCE = 40_000
-_QUERIES_AT_ONCE = 32
+_QUERIES_AT_ONCE = 4  # in one request
+_REQUESTS_AT_ONCE = 4  # so that some are searched while others are read
 _TEXTS_AT_ONCE = 500
 _UPDATED = "+updates"
 
@@ -41,13 +41,13 @@ class OpenSearchIndex:
 
     def __init__(self, folder: Path, settings: OpenSearchSettings, cluster: Cluster) -> None:
         self._folder = folder
-        self._settings = settings
         self._cluster = cluster
         self._card = _card(settings, cluster)
+        self._settings = OpenSearchSettings.model_validate(self._card.settings)
 
     @property
     def card(self) -> IndexCard:
-        """What the cluster says it holds, which another machine may have re-indexed since."""
+        """What the cluster says: another machine may have re-indexed since the folder was made."""
         return self._card
 
     @classmethod
@@ -99,17 +99,18 @@ class OpenSearchIndex:
         return cls(folder, settings, Cluster.connect(settings))
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
-        """The best `k` of the whole index, or an error: never of the shards that happen to answer.
-
-        Which of the documents that tie for the last place come in does not depend on the copy of
-        the shard that answers.
-        """
+        """The best `k` of the whole index, or an error: never of only some of its shards."""
         if k > _MOST_HITS:
-            raise EngineProblem(f"a cluster gives at most {_MOST_HITS:,} hits: ask for k ≤ that")
-        size = max(1, min(_QUERIES_AT_ONCE, _HITS_AT_ONCE // max(k, 1)))
-        with ThreadPoolExecutor(2) as pool:  # one batch is read while the next is searched
-            found = pool.map(lambda batch: self._ask(batch, k), _slices(queries, size))
-            return [ranking for rankings in found for ranking in rankings]
+            raise EngineProblem(f"a cluster gives at most {_MOST_HITS:,} hits: ask for a smaller k")
+
+        def ask(batch: Sequence[Query]) -> list[Ranking]:
+            return self._cluster.patiently(lambda: self._ask(batch, k))
+
+        if len(queries) <= _QUERIES_AT_ONCE:
+            return ask(queries) if queries else []
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            asked = pool.map(ask, _slices(queries, _QUERIES_AT_ONCE))
+            return [ranking for rankings in asked for ranking in rankings]
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The texts, in the order asked for."""
@@ -124,7 +125,14 @@ class OpenSearchIndex:
 
         A load that is under way replaces them again: it holds only its own corpus.
         """
-        self._write(write_of("index", document) for document in documents)
+
+        def writes() -> Iterator[Write]:
+            fingerprint = Fingerprint()  # refuses what is no text, as a load does
+            for document in documents:
+                fingerprint.add(document)
+                yield write_of("index", document)
+
+        self._write(writes())
 
     def delete(self, doc_ids: Sequence[str]) -> None:
         """Remove documents, all or none if one is unknown; the next search misses them."""
@@ -132,24 +140,27 @@ class OpenSearchIndex:
         self._write(Write("delete", doc_id) for doc_id in doc_ids)
 
     def _ask(self, queries: Sequence[Query], k: int) -> list[Ranking]:
-        """One msearch, repeated while the cluster is busy with any of its queries."""
-        body = "".join(f"{_HEADER}\n{json.dumps(_search(query.text, k))}\n" for query in queries)
+        texts = [query.text for query in queries]
+        found = self._msearch(texts, match, k)
+        too_long = [n for n, answer in enumerate(found) if is_too_long(answer)]
+        if too_long:
+            again = self._msearch([texts[n] for n in too_long], most_telling, k)
+            for n, answer in zip(too_long, again, strict=True):
+                found[n] = answer
+        return [self._ranking(query, answer) for query, answer in zip(queries, found, strict=True)]
+
+    def _msearch(
+        self, texts: Sequence[str], search: Callable[[str], Search], k: int
+    ) -> list[dict[str, Any]]:
         exact = "dfs_" if self._settings.shards > 1 else ""  # term statistics of all shards
-
-        def attempt() -> list[Ranking]:
-            answer = self._cluster.request(
-                "POST",
-                f"/{self._settings.name}/_msearch",
-                body,
-                filter_path=_ANSWER,
-                search_type=f"{exact}query_then_fetch",
-            )
-            return [
-                self._ranking(query, found)
-                for query, found in zip(queries, answer["responses"], strict=True)
-            ]
-
-        return self._cluster.patiently(attempt)
+        answer = self._cluster.request(
+            "POST",
+            f"/{self._settings.name}/_msearch",
+            msearch(((text, search(text)) for text in texts), k),
+            filter_path=_ANSWER,
+            search_type=f"{exact}query_then_fetch",
+        )
+        return list(answer["responses"])
 
     def _ranking(self, query: Query, found: dict[str, Any]) -> Ranking:
         if "error" in found:
@@ -159,7 +170,9 @@ class OpenSearchIndex:
             answered = f"only {shards['successful']} of {shards['total']} shards answered"
             raise self._cluster.refusal(503, answered, f"query {query.id!r}")
         hits = found.get("hits", {}).get("hits", ())
-        return Ranking(query.id, tuple(Hit(hit["sort"][1], hit["sort"][0]) for hit in hits))
+        return Ranking.of(
+            query.id, [Hit(hit["fields"]["doc_id"][0], hit["_score"]) for hit in hits]
+        )
 
     def _get(self, doc_ids: Sequence[str]) -> list[dict[str, str]]:
         sources, missing = list[dict[str, str]](), list[str]()
@@ -171,8 +184,9 @@ class OpenSearchIndex:
                 elif "error" not in stored or not stored["_id"]:  # no document has an empty id
                     missing.append(stored["_id"])
                 else:
+                    status = 404 if "index_not_found" in str(stored["error"]) else 503
                     subject = f"document {stored['_id']!r}"
-                    raise self._cluster.refusal(503, stored["error"], subject)
+                    raise self._cluster.refusal(status, stored["error"], subject)
         if missing:
             raise MissingDocument(missing, f"index {self._settings.name!r}")
         return sources
@@ -191,52 +205,17 @@ class OpenSearchIndex:
         write_card(self._folder, self._card)
 
 
-_HEADER = json.dumps({"allow_partial_search_results": False})
 _ANSWER = ",".join(
-    f"responses.{part}" for part in ("error", "status", "timed_out", "_shards", "hits.hits.sort")
+    f"responses.{part}"
+    for part in ("error", "status", "timed_out", "_shards", "hits.hits._score", "hits.hits.fields")
 )
-
-
-def _search(text: str, k: int) -> dict[str, Any]:
-    """Ids and scores come as sort values, from doc values: no stored field is read."""
-    return {
-        "query": _match(text),
-        "size": k,
-        "sort": [{"_score": "desc"}, {"doc_id": "desc"}],
-        "track_total_hits": False,
-        "_source": False,
-        "stored_fields": "_none_",
-    }
-
-
-def _match(text: str) -> dict[str, Any]:
-    """Any text at all, as a disjunction of its terms.
-
-    Lucene takes so many clauses and counts a repeated word each time. A text too short to hold
-    that many words goes as it is; in a longer one each distinct word goes once, weighted by how
-    often it comes, which gives the same scores.
-    """
-    if len(text) < 2 * _MOST_TERMS:
-        return {"match": {"contents": text}}
-    words = text.split()
-    by_times: defaultdict[int, list[str]] = defaultdict(list)
-    for word, times in Counter(words).items():
-        by_times[times].append(word)
-    return {
-        "bool": {
-            "should": [
-                {"match": {"contents": {"query": " ".join(distinct), "boost": times}}}
-                for times, distinct in by_times.items()
-            ]
-        }
-    }
 
 
 def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
     imprint = _imprint(settings, cluster)
     return IndexCard(
         engine="opensearch",
-        settings=settings.model_dump(mode="json"),
+        settings=settings.model_copy(update=imprint.made_as).model_dump(mode="json"),
         documents=count(cluster, settings.name),
         fingerprint=imprint.fingerprint,
     )

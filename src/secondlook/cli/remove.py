@@ -1,0 +1,25 @@
+"""Take documents out of an index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def remove(
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
+    doc_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Documents to remove.")],
+) -> None:
+    """Remove documents from an index on a cluster; all of them, or none if one is unknown.
+
+    [bold]Example[/bold]
+
+      secondlook remove marco.index 7067032 7067056
+    """
+    from secondlook.retrieve import open_updatable
+
+    index = open_updatable(folder)
+    index.delete(doc_ids)
+    typer.echo(f"{folder}: {index.card.documents:,} documents")

@@ -1,0 +1,170 @@
+"""Re-rank and calibrate, as a newcomer would call them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tiny
+from secondlook import Document, Query, Ranker
+from secondlook.cli import app
+from secondlook.data import read_run, write_qrels, write_run
+from secondlook.errors import SecondlookError
+from secondlook.types import Hit, Ranking
+
+
+def secondlook(*arguments, fails=False):
+    """What a verb prints; in this process, where torch is loaded already."""
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    if fails:
+        assert isinstance(done.exception, SecondlookError)
+        return str(done.exception)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+TEXTS = {
+    f"d{number}": f"{word} {other} of the deep sea {number}"
+    for number, (word, other) in enumerate(
+        (word, other)
+        for word in "cape fear river tide fish".split()
+        for other in "bogue bog a".split()
+    )
+}
+QUERIES = {"q1": "what is the tide", "q2": "who is cape fear", "q3": "where is the river"}
+
+
+@pytest.fixture
+def data(tmp_path):
+    with (tmp_path / "corpus.jsonl").open("w") as out:
+        for doc_id, text in TEXTS.items():
+            out.write(json.dumps({"_id": doc_id, "text": text}) + "\n")
+    with (tmp_path / "queries.jsonl").open("w") as out:
+        for query_id, text in QUERIES.items():
+            out.write(json.dumps({"_id": query_id, "text": text}) + "\n")
+    hits = [Hit(doc_id, float(-number)) for number, doc_id in enumerate(TEXTS)]
+    write_run(tmp_path / "first.trec", [Ranking.of(query_id, hits) for query_id in QUERIES])
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    secondlook("warm", tmp_path / "base", "-o", tmp_path / "ranker")
+    secondlook("index", tmp_path / "corpus.jsonl", tmp_path / "index")
+    return tmp_path
+
+
+def rerank(data, *more, run="first.trec", out="second.trec", fails=False):
+    given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
+    given += ["--ranker", data / "ranker", "-o", data / out]
+    return secondlook("rerank", data / run, *given, *more, fails=fails)
+
+
+def test_every_hit_gets_the_rankers_score(data):
+    said = rerank(data)
+    assert "45 pairs" in said
+    assert "no text cut short" in said
+    ranker = Ranker.load(data / "ranker", device="cpu")
+    for ranking in read_run(data / "second.trec"):
+        query = Query("", QUERIES[ranking.query_id])
+        pairs = [(query, Document("", TEXTS[hit.doc_id])) for hit in ranking.hits]
+        assert [hit.score for hit in ranking.hits] == pytest.approx(ranker.score(pairs), abs=1e-5)
+        assert len(pairs) == 15
+
+
+def test_only_the_best_of_the_first_look_are_seen(data):
+    assert "6 pairs" in rerank(data, "--depth", "2")
+    made = {r.query_id: {hit.doc_id for hit in r.hits} for r in read_run(data / "second.trec")}
+    assert made == {query_id: {"d0", "d1"} for query_id in QUERIES}
+
+
+DRIVER = """
+import os, signal, sys
+from secondlook.cli import main, rerank
+from secondlook.data.partial import PartialRun
+
+rerank._PAIRS_AT_ONCE = 10  # a batch for each query
+add, left = PartialRun.add, [int(sys.argv.pop(1))]
+
+def add_and_die(run, rankings):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    add(run, rankings)
+
+PartialRun.add = add_and_die
+main()
+"""
+
+
+def test_killed_it_goes_on_to_the_same_run(data):
+    def drive(batches, out):
+        given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
+        given += ["--ranker", data / "ranker", "-o", data / out]
+        command = [sys.executable, "-c", DRIVER, batches, "rerank", data / "first.trec", *given]
+        return subprocess.run(list(map(str, command)), check=False).returncode
+
+    assert drive(9, "whole.trec") == 0
+    assert drive(1, "second.trec") == -signal.SIGKILL
+    assert not (data / "second.trec").exists()
+    assert drive(2, "second.trec") == 0  # two batches were left
+    assert (data / "second.trec").read_bytes() == (data / "whole.trec").read_bytes()
+    assert not list(data.glob(".*"))
+
+
+def test_texts_that_were_cut_are_counted(data):
+    with (data / "corpus.jsonl").open("a") as out:
+        out.write(json.dumps({"_id": "long", "text": "the sea " * 500}) + "\n")
+    secondlook("index", data / "corpus.jsonl", data / "index", "--replace")
+    write_run(data / "long.trec", [Ranking.of("q1", [Hit("long", 1.0), Hit("d0", 0.5)])])
+    assert "1 of 2 texts were longer" in rerank(data, run="long.trec")
+
+
+def test_a_query_without_text_is_named_before_any_work(data):
+    write_run(data / "other.trec", [Ranking.of("q9", [Hit("d0", 1.0)])])
+    complaint = rerank(data, run="other.trec", fails=True)
+    assert "'q9'" in complaint
+    assert not (data / "second.trec").exists()
+
+
+def test_search_shows_how_far_hits_moved(data):
+    shown = secondlook("search", data / "index", "tide", "--ranker", data / "ranker", "-k", "3")
+    assert "first look" in shown
+    assert "second look" in shown
+    hits = json.loads(
+        secondlook("search", data / "index", "tide", "--ranker", data / "ranker", "--json")
+    )
+    assert sorted(hit["first_rank"] for hit in hits) == [1, 2, 3]
+    assert [hit["rank"] for hit in hits] == [1, 2, 3]
+
+
+def test_calibration_is_stored_and_changes_what_users_see_but_not_the_order(data):
+    rerank(data)
+    rng = np.random.default_rng(1)
+    qrels = {
+        r.query_id: {
+            hit.doc_id: int(rng.random() < 1 - place / 15) for place, hit in enumerate(r.hits)
+        }
+        for r in read_run(data / "second.trec")
+    }
+    write_qrels(data / "qrels.tsv", qrels)
+    given = ["--run", data / "second.trec", "--qrels", data / "qrels.tsv"]
+    before = Ranker.load(data / "ranker", device="cpu").rank("the tide", list(TEXTS.values()))
+    figures = json.loads(secondlook("calibrate", data / "ranker", *given, "--json"))
+    assert figures["pairs"] == 45
+    assert figures["ece_after"] < figures["ece_before"]
+    after = Ranker.load(data / "ranker", device="cpu").rank("the tide", list(TEXTS.values()))
+    assert [hit["corpus_id"] for hit in after] == [hit["corpus_id"] for hit in before]
+    assert all(0 < hit["score"] < 1 for hit in after)
+    rerank(data, out="again.trec")
+    assert (data / "again.trec").read_bytes() == (data / "second.trec").read_bytes()
+
+
+def test_too_few_judgments_change_nothing(data):
+    rerank(data)
+    write_qrels(data / "qrels.tsv", {"q1": {"d0": 1}})
+    given = ["--run", data / "second.trec", "--qrels", data / "qrels.tsv"]
+    assert "at least 10" in secondlook("calibrate", data / "ranker", *given, fails=True)
+    assert Ranker.load(data / "ranker", device="cpu").settings.calibration is None
