@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -21,12 +23,24 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_at_once(path: Path, text: str) -> None:
-    """Write a small file: a reader finds the old one or the new one, never half of either."""
-    half = path.with_name(f".{path.name}.{secrets.token_hex(4)}.half")
+@contextmanager
+def replacing_file(path: Path) -> Iterator[Path]:
+    """Where to write what becomes the file `path` at the end, if all goes well.
+
+    After any exception `path` is as it was, and nothing else is left.
+    """
+    target = path.resolve()
+    half = target.with_name(f".{target.name}.{secrets.token_hex(4)}.half")
     try:
-        half.write_text(text, encoding="utf-8")
+        yield half
         sync(half)
-        half.replace(path)
+        half.replace(target)
+        sync(target.parent)
     finally:
         half.unlink(missing_ok=True)
+
+
+def write_at_once(path: Path, text: str) -> None:
+    """Write a small file: a reader finds the old one or the new one, never half of either."""
+    with replacing_file(path) as half:
+        half.write_text(text, encoding="utf-8")

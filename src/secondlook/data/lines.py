@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 import zstandard
 
-from secondlook.data.durable import sync
+from secondlook.data.durable import replacing_file
 from secondlook.errors import MalformedInput, Unwritable
 
 if TYPE_CHECKING:
@@ -241,22 +240,13 @@ def _encoded(rows: list[str]) -> bytes:
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content becomes the file `path` at the end, if all goes well."""
-    target = path.resolve()
-    half = target.with_name(f".{target.name}.{os.urandom(4).hex()}.half")
-    try:
-        with half.open("xb") as file:
-            packer = _packer(file, path.suffix)
-            try:
-                yield packer
-            finally:
-                if packer is not file:
-                    packer.close()
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(target)
-        sync(target.parent)
-    finally:
-        half.unlink(missing_ok=True)
+    with replacing_file(path) as half, half.open("xb") as file:
+        packer = _packer(file, path.suffix)
+        try:
+            yield packer
+        finally:
+            if packer is not file:
+                packer.close()
 
 
 def _packer(file: IO[bytes], suffix: str) -> IO[bytes]:

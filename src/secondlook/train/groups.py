@@ -1,0 +1,259 @@
+"""The group file: what a ranker learns from or is validated on; a row is a query, its candidates.
+
+One Parquet file holds texts, labels and first-stage ranks, so that training needs neither index
+nor store. Any tool that writes Parquet can make one: the columns are those of `SCHEMA`.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import file_digest, sha256
+from typing import TYPE_CHECKING, Any, overload
+
+from secondlook.data.durable import replacing_file
+from secondlook.errors import MalformedInput, MissingExtra, Unwritable
+from secondlook.types import Document, Query
+
+try:
+    import pyarrow as pa
+    from pyarrow import parquet
+except ImportError as error:
+    raise MissingExtra("train", "reading and writing training groups") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+UNJUDGED = -1
+"""The label of a candidate that nobody judged; it is trained on as a negative."""
+
+SCHEMA = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("query", pa.string()),
+        ("type", pa.string()),  # may be null
+        ("doc_ids", pa.list_(pa.string())),
+        ("titles", pa.list_(pa.string())),
+        ("texts", pa.list_(pa.large_string())),
+        ("labels", pa.list_(pa.int8())),
+        ("ranks", pa.list_(pa.int32())),
+        ("teacher", pa.list_(pa.float32())),  # may be null
+        ("missed", pa.list_(pa.int8())),
+    ]
+)
+_ABOUT = b"secondlook.groups"
+_ROWS_TOGETHER = 64
+_TEXT_TOGETHER = 4 << 20
+"""A row group, the least that is read at once, ends at this many rows or characters."""
+_KEPT = 64  # row groups in memory, compressed in the file to a tenth of what they are here
+_HIGHEST_GRADE = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One query and the candidates a ranker is to put in order."""
+
+    query: Query
+    documents: tuple[Document, ...]
+    labels: tuple[int, ...]
+    """The grade of each document: above 0 it is a positive, 0 was judged not relevant, -1 was
+    not judged."""
+    ranks: tuple[int, ...]
+    """Where the first look put each document, from 1; 0 where it did not find it."""
+    teacher: tuple[float, ...] | None = None
+    """A teacher's score of each document."""
+    missed: tuple[int, ...] = ()
+    """The grades above 0 of judged documents that are not here, so that nDCG can be exact."""
+
+    def __post_init__(self) -> None:
+        count = len(self.documents)
+        for name in ("labels", "ranks", "teacher"):
+            given = getattr(self, name)
+            if given is not None and len(given) != count:
+                raise ValueError(
+                    f"query {self.query.id!r} has {count} documents and {len(given)} {name}"
+                )
+        if any(not UNJUDGED <= label <= _HIGHEST_GRADE for label in self.labels):
+            raise ValueError(f"query {self.query.id!r} has a label outside of -1 to 127")
+        if any(not 0 < grade <= _HIGHEST_GRADE for grade in self.missed):
+            raise ValueError(f"query {self.query.id!r} has a missed grade outside of 1 to 127")
+
+
+def write_groups(path: Path, groups: Iterable[Group], *, about: Mapping[str, str]) -> int:
+    """Write the groups as they come, all or nothing, and say how many there were.
+
+    `about` says what they were made of, and is read back as `Groups.about`. Equal groups and an
+    equal `about` give equal bytes, for one version of pyarrow.
+    """
+    schema = SCHEMA.with_metadata({_ABOUT: json.dumps(dict(about), sort_keys=True).encode()})
+    written = 0
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            replacing_file(path) as half,
+            parquet.ParquetWriter(half, schema, compression="zstd") as writer,
+        ):
+            for together in _row_groups(groups):
+                writer.write_table(_table(together, schema), row_group_size=len(together))
+                written += len(together)
+            if not written:
+                raise Unwritable(f"{path}: there is no group to write")
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error.strerror or error}") from error
+    return written
+
+
+class Groups(Sequence[Group]):
+    """The groups of one or more files, one after the other; any can be read without the rest.
+
+    Only some row groups are held in memory. A copy sent to another process opens the files anew.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+        self._files = [_open(path) for path in self.paths]
+        self._starts = [0]  # of every row group among all rows, and the end
+        self._places: list[tuple[int, int]] = []  # file and row group
+        for number, file in enumerate(self._files):
+            for inside in range(file.metadata.num_row_groups):
+                rows = file.metadata.row_group(inside).num_rows
+                self._starts.append(self._starts[-1] + rows)
+                self._places.append((number, inside))
+        self._held: OrderedDict[int, pa.Table] = OrderedDict()
+
+    @classmethod
+    def open(cls, paths: Sequence[Path]) -> Groups:
+        """The groups of these files; raises MalformedInput for anything else."""
+        return cls(paths)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """`sha256:` and the digest of the file; of several files, of their digests in a row."""
+        digests = []
+        for path in self.paths:
+            with path.open("rb") as file:
+                digests.append(file_digest(file, "sha256").hexdigest())
+        whole = digests[0] if len(digests) == 1 else sha256("".join(digests).encode()).hexdigest()
+        return f"sha256:{whole}"
+
+    @property
+    def about(self) -> tuple[dict[str, str], ...]:
+        """For each file what it was made of; nothing where another tool made it."""
+        metadata = [file.schema_arrow.metadata or {} for file in self._files]
+        return tuple(json.loads(found.get(_ABOUT, b"{}")) for found in metadata)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Group: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Group]: ...
+    def __getitem__(self, index: int | slice) -> Group | list[Group]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        number = bisect_right(self._starts, place) - 1
+        row = place - self._starts[number]
+        return _group(self._row_group(number), row, self.paths[self._places[number][0]])
+
+    def __iter__(self) -> Iterator[Group]:
+        return (self[place] for place in range(len(self)))
+
+    def __reduce__(self) -> tuple[type[Groups], tuple[tuple[Path, ...]]]:
+        return Groups, (self.paths,)
+
+    def _row_group(self, number: int) -> pa.Table:
+        if number in self._held:
+            self._held.move_to_end(number)
+            return self._held[number]
+        file, inside = self._places[number]
+        path = self.paths[file]
+        try:
+            # Arrow's own threads would not survive the fork of a data loader.
+            table = self._files[file].read_row_group(
+                inside, columns=SCHEMA.names, use_threads=False
+            )
+            table = table.select(SCHEMA.names).cast(SCHEMA)
+        except (pa.ArrowException, OSError) as error:
+            raise _malformed(path, f"its row group {inside} cannot be read ({error})") from error
+        self._held[number] = table
+        if len(self._held) > _KEPT:
+            self._held.popitem(last=False)
+        return table
+
+
+def _row_groups(groups: Iterable[Group]) -> Iterator[list[Group]]:
+    held: list[Group] = []
+    size = 0
+    for group in groups:
+        held.append(group)
+        size += sum(len(document.text) for document in group.documents)
+        if len(held) == _ROWS_TOGETHER or size >= _TEXT_TOGETHER:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _table(groups: list[Group], schema: pa.Schema) -> pa.Table:
+    rows = [
+        {
+            "query_id": group.query.id,
+            "query": group.query.text,
+            "type": group.query.type,
+            "doc_ids": [document.id for document in group.documents],
+            "titles": [document.title for document in group.documents],
+            "texts": [document.text for document in group.documents],
+            "labels": group.labels,
+            "ranks": group.ranks,
+            "teacher": group.teacher,
+            "missed": group.missed,
+        }
+        for group in groups
+    ]
+    try:
+        return pa.Table.from_pylist(rows, schema=schema)
+    except UnicodeEncodeError as error:
+        raise Unwritable(
+            "a text holds half of a surrogate pair, which no file can hold; mend what ends in "
+            f"{error.object[max(0, error.start - 40) : error.start + 1]!r}"
+        ) from error
+
+
+def _group(table: pa.Table, row: int, path: Path) -> Group:
+    (found,) = table.slice(row, 1).to_pylist()
+    try:
+        documents = zip(found["doc_ids"], found["texts"], found["titles"], strict=True)
+        return Group(
+            Query(found["query_id"], found["query"], found["type"]),
+            tuple(Document(*one) for one in documents),
+            tuple(found["labels"]),
+            tuple(found["ranks"]),
+            None if found["teacher"] is None else tuple(found["teacher"]),
+            tuple(found["missed"]),
+        )
+    except (TypeError, ValueError) as error:
+        raise _malformed(path, f"query {found['query_id']!r} cannot be read ({error})") from error
+
+
+def _open(path: Path) -> Any:  # noqa: ANN401 - pyarrow has no types
+    try:
+        file = parquet.ParquetFile(path, memory_map=True)
+    except (pa.ArrowException, OSError) as error:
+        raise _malformed(path, f"cannot be read as Parquet ({error})") from error
+    missing = [name for name in SCHEMA.names if name not in file.schema_arrow.names]
+    if missing:
+        raise _malformed(path, f"lacks the column {missing[0]!r}")
+    return file
+
+
+def _malformed(path: Path, problem: str) -> MalformedInput:
+    return MalformedInput(
+        path, None, f"{problem}; a group file is made with: secondlook mine … -o {path.name}"
+    )
