@@ -19,6 +19,7 @@ from secondlook.cli import (
     rerank,
     retrieve,
     search,
+    train,
     types_,
     warm,
 )
@@ -43,6 +44,7 @@ app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(warm.warm)
+app.command()(train.train)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
 app.command()(doctor.doctor)

@@ -127,6 +127,11 @@ def precision_of(settings: RankingPhase, device: torch.device) -> Literal["fp32"
     return settings.precision
 
 
+def validate_every(settings: RankingPhase, steps: int) -> int:
+    """After how many steps the ranker is validated and the run saved."""
+    return settings.validate_every or max(1, steps // _VALIDATIONS)
+
+
 @contextmanager
 def prepared(model: Model, settings: RankingPhase, device: torch.device) -> Iterator[None]:
     """The network as it is trained: dropout, frozen parts, and the attention that trains fastest.
@@ -191,7 +196,7 @@ def _arguments(
     *,
     validated: bool,
 ) -> TrainingArguments:
-    every = settings.validate_every or max(1, plan.steps // _VALIDATIONS)
+    every = validate_every(settings, plan.steps)
     return TrainingArguments(
         output_dir=str((place.folder / "run").resolve()),
         per_device_train_batch_size=settings.batch,
