@@ -104,7 +104,7 @@ def test_too_little_memory_cuts_the_step_and_gives_the_same_weights(
     warm, data, tmp_path, monkeypatch
 ):
     """Where memory runs out above 300 tokens, the same batch is done in parts."""
-    settings = ListwisePhase(**FAST | {"max_steps": 4, "validate_every": None})
+    settings = PointwisePhase(**FAST | {"max_steps": 4, "validate_every": None}, negatives=5)
     plain = TrainData(data.folder, data.train)
     before = state(warm)
     place = Place(tmp_path / "a", 1, "cpu")
