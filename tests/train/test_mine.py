@@ -59,7 +59,7 @@ def test_a_group_has_the_positives_and_what_does_not_repeat_them():
 
 def test_near_is_eight_tenths_of_the_shingles():
     def jaccard(one, other):
-        a, b = shingles(words(Document("", one))), shingles(words(Document("", other)))
+        a, b = (set(shingles(words(Document("", text)))) for text in (one, other))
         return len(a & b) / len(a | b)
 
     base = " ".join(f"w{number}" for number in range(18))  # 16 shingles
@@ -144,7 +144,7 @@ def test_negatives_are_drawn_from_the_ranks_by_seed_and_query():
 
 
 def test_random_and_judged_negatives_need_no_first_look(tmp_path):
-    grades = {"q": {"good": 1, "bad": 0}}
+    grades = {"q": {"good": 1, "bad": 0, "gone": 0}}
     with CorpusStore.build(tmp_path / "corpus", CORPUS) as pool:
         (group,), _ = mined(grades, [], pool, negatives=0, random=5, judged=True)
     labels = by_id(group)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -176,15 +177,22 @@ class Miner:
     def _positives(self, wanted: list[str], found: set[str]) -> list[Document]:
         if not self._settings.adds_positives:
             return self._corpus.fetch([doc_id for doc_id in wanted if doc_id in found])
+        held = self._held(wanted, found)
+        self.counts.positives_without_text += len(wanted) - len(held)
+        return held
+
+    def _held(self, judged: list[str], found: set[str]) -> list[Document]:
+        """Those whose text there is: judgments may name documents that the corpus lacks.
+
+        What the first look found must be there: its run is of this corpus.
+        """
         try:
-            return self._corpus.fetch(wanted)
+            return self._corpus.fetch(judged)
         except MissingDocument as missing:
-            # A positive that the first look found must be there: its run is of this corpus.
-            if absent := found.intersection(missing.doc_ids):
-                raise MissingDocument(sorted(absent), "the corpus") from missing
-            self.counts.positives_without_text += len(missing.doc_ids)
+            if found.intersection(missing.doc_ids):
+                raise
             lost = set(missing.doc_ids)
-            return self._corpus.fetch([doc_id for doc_id in wanted if doc_id not in lost])
+            return self._corpus.fetch([doc_id for doc_id in judged if doc_id not in lost])
 
     def _drawn(
         self,
@@ -199,10 +207,10 @@ class Miner:
         rng = Random(f"{settings.seed} {query_id}")  # noqa: S311 - drawing, no secret
         fair = [doc_id for doc_id in candidates if self._may(doc_id, grades)]
         sieve = _Sieve(positives, self.counts.dropped)
-        judged: list[str] = []
+        taken: list[Document] = []
         if settings.judged:
-            judged = [doc_id for doc_id, grade in grades.items() if grade <= 0]
-        taken = sieve.take(self._fetched(judged, len(judged)), len(judged))
+            worse = [doc_id for doc_id, grade in grades.items() if grade <= 0]
+            taken = sieve.take(iter(self._held(worse, set(candidates))), len(worse))
         order = rng.sample(fair, len(fair))
         taken += sieve.take(self._fetched(order, settings.negatives), settings.negatives)
         taken += sieve.take(self._random(rng, grades), settings.random)
@@ -257,7 +265,7 @@ class _Sieve:
 
     def __init__(self, positives: Iterable[Document], dropped: dict[str, int]) -> None:
         self._positives = [words(document) for document in positives]
-        self._shingles = [shingles(known) for known in self._positives]
+        self._shingles = [frozenset(shingles(known)) for known in self._positives]
         self._dropped = dropped
         self._taken: set[tuple[str, ...]] = set()
         self._ids: set[str] = set()
@@ -271,38 +279,44 @@ class _Sieve:
                 break
             if document.id in self._ids:
                 continue
-            if rule := self._rule(document):
+            own = words(document)
+            if rule := self._rule(own):
                 self._dropped[rule] += 1
                 continue
             self._ids.add(document.id)
-            self._taken.add(words(document))
+            self._taken.add(own)
             taken.append(document)
         return taken
 
-    def _rule(self, document: Document) -> str | None:
-        own = words(document)
+    def _rule(self, own: tuple[str, ...]) -> str | None:
         if own in self._positives:
             return "same text"
         if own in self._taken:
             return "repeated"
-        pieces = shingles(own)
-        if any(_jaccard(pieces, known) >= NEAR for known in self._shingles):
+        if any(_near(own, known) for known in self._shingles):
             return "near duplicate"
         return None
 
 
 def words(document: Document) -> tuple[str, ...]:
     """What is compared: the words of the text (of the title, if that is all there is)."""
-    return tuple(_WORD.findall((document.text or document.title).casefold()))
+    return _words(document.text or document.title)
 
 
-def shingles(of: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+@lru_cache(maxsize=1 << 12)  # what many queries find is read once
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.casefold()))
+
+
+def shingles(of: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Every run of three words; of a shorter text, the text."""
-    if len(of) <= SHINGLE:
-        return frozenset([of])
-    return frozenset(zip(of, of[1:], of[2:], strict=False))
+    return zip(of, of[1:], of[2:], strict=False) if len(of) > SHINGLE else iter([of])
 
 
-def _jaccard(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared)
+def _near(own: tuple[str, ...], known: frozenset[tuple[str, ...]]) -> bool:
+    """Whether the Jaccard index of the shingles is `NEAR` or more."""
+    if sum(map(known.__contains__, shingles(own))) < NEAR * len(known):
+        return False  # nearly always, and cheap to tell: a union is no smaller than one side
+    pieces = frozenset(shingles(own))
+    shared = len(pieces & known)
+    return shared >= NEAR * (len(pieces) + len(known) - shared)
