@@ -43,8 +43,8 @@ class TorchBackend:
         token_budget: int = 16_384,
         state_bytes: int = 512 * 2**20,
     ) -> None:
-        self.device = torch.device(device or _best_device())
-        if precision == "bf16" and not _has_bf16(self.device):
+        self.device = torch.device(device or best_device())
+        if precision == "bf16" and not has_bf16(self.device):
             raise BackendProblem(f"{self.device} has no bf16; take precision fp32")
         self.network = network.eval().to(self.device)
         self.precision = precision
@@ -121,13 +121,15 @@ def _key(part: Features, *, words: bool) -> bytes:
     return part.ids.tobytes() + (part.words.tobytes() if words else b"")
 
 
-def _best_device() -> str:
+def best_device() -> str:
+    """CUDA, then MPS, then the CPU."""
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _has_bf16(device: torch.device) -> bool:
+def has_bf16(device: torch.device) -> bool:
+    """Whether the hardware computes in bf16 itself, so that it is faster."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":

@@ -1,0 +1,92 @@
+"""What a phase is: it makes a better ranker of one, or better data of some.
+
+A phase is a settings model in `settings.py`, told by its `phase`, and a function
+
+    def run(settings: ListwisePhase, start: Model, data: TrainData, place: Place) -> Outcome
+
+that `phases.py` names. It may stop at any moment, killed: called again with the same arguments it
+continues from what it left in `place.folder` and gives the same outcome. `run.py` saves the
+outcome, writes the lineage, and calls the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from secondlook.model.network import Model
+
+
+@dataclass(frozen=True, slots=True)
+class TrainData:
+    """What there is to learn from."""
+
+    folder: Path
+    """Where the files are that a phase's own settings name, such as a corpus."""
+    train: tuple[Path, ...] = ()
+    """Group files."""
+    validate: Path | None = None
+    """A group file with every candidate of the run that is to be re-ranked."""
+
+
+class Watch(Protocol):
+    """Who looks on."""
+
+    def begin(self, doing: str, total: int, *, done: int = 0) -> None:
+        """Work of this many steps begins; after a resume some are done."""
+        ...
+
+    def step(self, items: int, figures: Mapping[str, float]) -> None:
+        """One more step is done, on so many pairs or texts; figures are what is newly known."""
+        ...
+
+    def say(self, message: str) -> None:
+        """Something the user must not miss."""
+        ...
+
+
+class Unwatched:
+    """Nobody looks on."""
+
+    def begin(self, doing: str, total: int, *, done: int = 0) -> None:
+        """Nothing."""
+
+    def step(self, items: int, figures: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def say(self, message: str) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a phase works."""
+
+    folder: Path
+    """Its own, kept when it is killed; it holds nothing but what the phase put there."""
+    seed: int
+    device: str | None = None
+    """None takes CUDA, then MPS, then the CPU."""
+    watch: Watch = field(default_factory=Unwatched)
+    report_to: tuple[str, ...] = ()
+    """Trackers, by the names transformers has for them: tensorboard, mlflow, wandb."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a phase made."""
+
+    model: Model
+    data: TrainData
+    """As it was given, unless the phase changes data."""
+    learned_from: Mapping[str, str] = field(default_factory=dict)
+    """Name → fingerprint."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    history: tuple[Mapping[str, float], ...] = ()
+    """What was measured on the way, oldest first: `step`, and `loss` or a measure."""
+    keep: tuple[Path, ...] = ()
+    """Files of `Place.folder` that go beside the finished ranker, for a person to read."""

@@ -1,0 +1,329 @@
+"""The phases that learn from groups: pointwise, listwise, pairwise, distil."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import ceil
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from transformers import EarlyStoppingCallback, TrainerState, TrainingArguments
+from transformers.utils import logging
+
+from secondlook.data.durable import write_at_once
+from secondlook.encode.encoder import Encoder
+from secondlook.encode.type_classifier import TypeClassifier
+from secondlook.errors import SecondlookError
+from secondlook.model.checkpoint import TYPES
+from secondlook.model.warm import Warm
+from secondlook.score.ranker import Ranker
+from secondlook.score.torch_backend import TorchBackend, best_device, has_bf16
+from secondlook.train import losses
+from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
+from secondlook.train.draw import Draw, Usable, usable
+from secondlook.train.groups import Groups
+from secondlook.train.phase import Outcome
+from secondlook.train.settings import (
+    DistilPhase,
+    ListwisePhase,
+    PairwisePhase,
+    PointwisePhase,
+    RankingPhase,
+)
+from secondlook.train.trainer import GroupTrainer, Learning, last_whole
+from secondlook.train.validation import Validation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from secondlook.model.network import Model
+    from secondlook.train.batches import EncodedGroup
+    from secondlook.train.phase import Place, TrainData
+
+_LOGS = 100  # points of the loss curve
+_VALIDATIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a phase will go through."""
+
+    groups: Groups
+    found: Usable
+    draw: Draw
+    steps: int
+
+
+def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
+    """Find what there is to learn from; reads no texts."""
+    if not data.train:
+        raise SecondlookError(
+            f"the phase {settings.phase!r} has no training data; name group files in the recipe: "
+            '[data] train = ["train.parquet"]'
+        )
+    soft = isinstance(settings, DistilPhase) and settings.loss == "kl"
+    draw = Draw(settings.positives, settings.negatives, seed=f"{seed}\0{settings.phase}", fill=soft)
+    groups = Groups.open(data.train)
+    found = usable(groups, draw, teacher=isinstance(settings, DistilPhase), labels=not soft)
+    processes = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
+    per_epoch = ceil(len(found.rows) / (settings.batch * processes))
+    steps = settings.max_steps or ceil(settings.epochs * per_epoch)
+    return Lesson(groups, found, draw, steps)
+
+
+def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> Outcome:
+    """Train, validating on the way; the best weights are kept, the start's if none was better."""
+    device = torch.device(place.device or best_device())
+    precision = precision_of(settings, device)
+    plan = lesson(settings, data, place.seed)
+    _say_unused(plan, place)
+    place.folder.mkdir(parents=True, exist_ok=True)
+    types = _types(start, place.folder)
+    measured = None
+    if data.validate is not None:
+        validation = Validation(
+            Groups.open([data.validate]), settings.measure, settings.validate_queries
+        )
+
+        def measured() -> dict[str, float]:
+            backend = TorchBackend(start.network, device=str(device), precision=precision)
+            ranker = Ranker(start.settings, start.tokenizer, backend, types)
+            return {validation.measure: validation(ranker)}
+
+    before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
+    at_start = _measured_at_start(measured, place.folder / "start.json")
+    with prepared(start, settings, device), _quiet():
+        trainer = GroupTrainer(
+            start.network,
+            Learning(
+                settings, _loss(settings), measured, start.settings.encode.windows, place.watch
+            ),
+            _arguments(settings, plan, place, device, precision, validated=measured is not None),
+            (
+                DrawnGroups(plan.groups, plan.found, plan.draw),
+                Order(plan.found, plan.draw),
+                EncodeGroups(Encoder(start.tokenizer, start.settings.encode, types=types)),
+            ),
+        )
+        if measured is not None and settings.patience is not None:
+            trainer.add_callback(EarlyStoppingCallback(settings.patience))
+        state = _train(trainer, place, plan.steps)
+    return _outcome(start, data, place, _Run(plan, state, before, at_start))
+
+
+def precision_of(settings: RankingPhase, device: torch.device) -> Literal["fp32", "bf16"]:
+    """What `auto` means on this hardware."""
+    if settings.precision == "auto":
+        return "bf16" if has_bf16(device) else "fp32"
+    return settings.precision
+
+
+@contextmanager
+def prepared(model: Model, settings: RankingPhase, device: torch.device) -> Iterator[None]:
+    """The network as it is trained: dropout, frozen parts, and the attention that trains fastest.
+
+    On a CPU that is the plain one: the fused kernels were slower under bf16 (docs/decisions/0071).
+    """
+    network = model.network
+    encoder: Any = network.encoder if isinstance(network, Warm) else network.classifier
+    trainable = {name: weight.requires_grad for name, weight in network.named_parameters()}
+    attention = encoder.config._attn_implementation
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = settings.dropout
+        elif isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = settings.dropout  # type: ignore[assignment]
+    if settings.freeze_embeddings:
+        if model.settings.encode.markers is not None:
+            raise SecondlookError(
+                "markers are new words, whose embeddings are to be learnt; set freeze_embeddings "
+                "to false"
+            )
+        encoder.get_input_embeddings().requires_grad_(requires_grad=False)
+    if device.type == "cpu":
+        encoder.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        encoder.set_attn_implementation(attention)
+        for name, weight in network.named_parameters():
+            weight.requires_grad_(trainable[name])
+        network.eval()
+
+
+def _loss(settings: RankingPhase) -> Callable[[Tensor, EncodedGroup], Tensor]:
+    """The loss of one group under these settings."""
+
+    def cost(scores: Tensor, group: EncodedGroup) -> Tensor:
+        positive = torch.tensor(group.positive, device=scores.device)
+        if isinstance(settings, PointwisePhase):
+            return losses.pointwise(scores, positive)
+        if isinstance(settings, ListwisePhase):
+            return losses.listwise(scores, positive)
+        if isinstance(settings, PairwisePhase):
+            if settings.loss == "hinge":
+                return losses.hinge(scores, positive, settings.margin)
+            return losses.ranknet(scores, positive)
+        assert isinstance(settings, DistilPhase)
+        teacher = torch.tensor(group.teacher, dtype=scores.dtype, device=scores.device)
+        if settings.loss == "kl":
+            return losses.kl(scores, teacher, settings.temperature)
+        return losses.margin_mse(scores, positive, teacher)
+
+    return cost
+
+
+def _arguments(
+    settings: RankingPhase,
+    plan: Lesson,
+    place: Place,
+    device: torch.device,
+    precision: Literal["fp32", "bf16"],
+    *,
+    validated: bool,
+) -> TrainingArguments:
+    every = settings.validate_every or max(1, plan.steps // _VALIDATIONS)
+    return TrainingArguments(
+        output_dir=str((place.folder / "run").resolve()),
+        per_device_train_batch_size=settings.batch,
+        max_steps=plan.steps,
+        learning_rate=settings.learning_rate,
+        warmup_steps=settings.warmup if settings.warmup * plan.steps >= 1 else 0,
+        lr_scheduler_type=settings.schedule,
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
+        optim="adamw_torch_fused",
+        bf16=precision == "bf16",
+        use_cpu=device.type == "cpu",
+        eval_strategy="steps" if validated else "no",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        metric_for_best_model=settings.measure if validated else None,
+        greater_is_better=True,
+        restore_callback_states_from_checkpoint=True,
+        logging_steps=max(1, plan.steps // _LOGS),
+        logging_nan_inf_filter=False,
+        log_level="error",
+        disable_tqdm=True,
+        report_to=list(place.report_to) or "none",
+        remove_unused_columns=False,
+        dataloader_pin_memory=device.type == "cuda",
+        seed=place.seed,
+    )
+
+
+def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
+    """Train to the end, from where a killed run was; leave the best weights in the network."""
+    run = place.folder / "run"
+    last = last_whole(run)
+    state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+    place.watch.begin("training", steps, done=state.global_step if state else 0)
+    if state is None or not _ended(state, steps):
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
+        state = trainer.state
+    best = state.best_model_checkpoint or str(last_whole(run))
+    trainer.network.load_state_dict(load_file(f"{best}/model.safetensors"))
+    return state
+
+
+def _ended(state: TrainerState, steps: int) -> bool:
+    """Whether the saved state is that of a run that was over: all steps done, or stopped early."""
+    states: Any = state.stateful_callbacks or {}
+    control = states.get("TrainerControl", {})
+    stopped = control.get("args", {}).get("should_training_stop", False)
+    return bool(stopped) or state.global_step >= steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    plan: Lesson
+    state: TrainerState
+    before: dict[str, Tensor]
+    at_start: dict[str, float]
+
+
+def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
+    steps = run.state.global_step
+    history = [{"step": 0.0} | run.at_start] if run.at_start else []
+    shown = {"loss": "loss"} | {f"eval_{name}": name for name in run.at_start}
+    history += [
+        {"step": float(logged["step"]), shown[name]: float(logged[name])}
+        for logged in run.state.log_history
+        for name in shown
+        if name in logged
+    ]
+    metrics = {"steps": float(steps), "queries": float(len(run.plan.found.rows))}
+    trained = start.settings.model_copy(update={"trained": True, "calibration": None})
+    model = replace(start, settings=trained)
+    for name, was in run.at_start.items():
+        best = run.state.best_metric
+        assert best is not None
+        metrics |= {name: best, f"{name} at the start": was}
+        if best <= was and start.settings.trained:
+            place.watch.say(
+                f"WORSE THAN THE START: {name} was {was:.4f} and came to {best:.4f} at best, so "
+                "the start is kept. Try a lower learning_rate, more or harder negatives, or more "
+                "queries to validate on"
+            )
+            start.network.load_state_dict(run.before)
+            metrics |= {name: was, f"{name} of the rejected training": best}
+            model = start
+        elif best <= was:
+            place.watch.say(
+                f"the ranker is no better than untrained: {name} {best:.4f}, at the start {was:.4f}"
+            )
+    rmtree(place.folder / "run", ignore_errors=True)
+    learned = {path.name: Groups.open([path]).fingerprint for path in data.train}
+    return Outcome(model, data, learned, metrics, tuple(history))
+
+
+def _measured_at_start(
+    measured: Callable[[], dict[str, float]] | None, kept: Path
+) -> dict[str, float]:
+    """The start's figure; kept, so that a resume need not measure it again."""
+    if measured is None:
+        return {}
+    if not kept.is_file():
+        write_at_once(kept, json.dumps(measured()))
+    read: dict[str, float] = json.loads(kept.read_text("utf-8"))
+    return read
+
+
+def _types(model: Model, folder: Path) -> TypeClassifier | None:
+    if TYPES not in model.files:
+        return None
+    path = folder / TYPES
+    path.write_bytes(model.files[TYPES])
+    return TypeClassifier.load(path)
+
+
+def _say_unused(plan: Lesson, place: Place) -> None:
+    unused = len(plan.groups) - len(plan.found.rows)
+    if unused:
+        place.watch.say(
+            f"{unused:,} of {len(plan.groups):,} queries have nothing to compare (no positive, no "
+            "negative, or no teacher's scores) and are left out"
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Trainer sets the verbosity of all of transformers; it is set back here."""
+    untyped: Any = logging
+    verbosity = untyped.get_verbosity()
+    with warnings.catch_warnings():
+        try:
+            yield
+        finally:
+            untyped.set_verbosity(verbosity)

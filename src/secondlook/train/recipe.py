@@ -1,0 +1,81 @@
+"""The recipe of a training: a base, data and a list of phases, in one strict TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from secondlook.encode.settings import EncodeSettings
+from secondlook.errors import MalformedInput
+from secondlook.recipe import Settings
+from secondlook.train.settings import Phase, WarmPhase
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = "recipe.toml"
+"""How the resolved copy in a finished ranker is called."""
+
+
+class DataSettings(Settings):
+    """The files to learn from; relative ones lie beside the recipe, or in `--data`."""
+
+    train: tuple[str, ...] = ()
+    """Group files, as `secondlook mine` writes them."""
+    validation: str | None = None
+    """A group file too, with every candidate that is to be re-ranked. Never the test set."""
+
+
+class Recipe(Settings):
+    """All that makes a ranker, but the weights and data it names."""
+
+    base: str
+    """A folder or a hub id; `--base` overrides it."""
+    seed: int = Field(7, ge=0)
+    encode: dict[str, Any] = Field(default_factory=dict)
+    """The encoder's settings that differ from what the base says."""
+    data: DataSettings = DataSettings()
+    phases: tuple[Phase, ...] = Field(min_length=1)
+
+    @field_validator("encode")
+    @classmethod
+    def _check_encode(cls, given: dict[str, Any]) -> dict[str, Any]:
+        EncodeSettings.model_validate(given)
+        return given
+
+    @model_validator(mode="after")
+    def _check_phases(self) -> Self:
+        if any(isinstance(phase, WarmPhase) for phase in self.phases[1:]):
+            raise ValueError("`warm` makes a ranker of the base, so it can only be the first phase")
+        return self
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read a recipe; raises MalformedInput or UnknownName, which say what is wrong with it."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Recipe.model_validate(given)
+    except OSError as error:
+        reason = error.strerror or error
+        raise MalformedInput(path, None, f"cannot be read: {reason}") from error
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        raise MalformedInput(path, None, f"{place or 'recipe'}: {problem['msg']}") from error
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise MalformedInput(path, None, str(error)) from error
+
+
+def resolved(recipe: Recipe, encode: EncodeSettings | None = None) -> str:
+    """The recipe as TOML with every default written out; `encode` as the base completed it.
+
+    TOML has no null: what is not set is left out.
+    """
+    import tomlkit
+
+    whole = recipe.model_dump(mode="json", exclude_none=True)
+    if encode is not None:
+        whole["encode"] = encode.model_dump(mode="json", exclude_none=True)
+    return tomlkit.dumps(whole)

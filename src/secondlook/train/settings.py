@@ -1,0 +1,101 @@
+"""The settings of each phase, with the papers' values as defaults. Nothing here needs torch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from secondlook.recipe import Settings
+
+
+class PhaseSettings(Settings):
+    """What every phase has: its name."""
+
+    phase: str
+
+
+class WarmPhase(PhaseSettings):
+    """The ranker begins as the bi-encoder `base`. Without this phase it begins in joint form."""
+
+    phase: Literal["warm"] = "warm"
+    separate_layers: int = Field(0, ge=0)
+    """In this many lowest layers query and document do not see each other."""
+    cross_attention: bool = True
+    """False keeps them apart in all layers: the control that shows what looking across is worth."""
+
+
+class RankingPhase(PhaseSettings):
+    """What the phases that learn from groups have in common."""
+
+    epochs: float = Field(1.0, gt=0)
+    """Times every query is seen; documents are drawn anew each time."""
+    max_steps: int | None = Field(None, ge=1)
+    """Instead of `epochs`."""
+    batch: int = Field(16, ge=1)
+    """Queries per step and device, whatever memory there is: a step is cut up as need be."""
+    positives: int = Field(1, ge=1)
+    negatives: int = Field(1, ge=1)
+    """How many documents of each kind are drawn for a query; fewer where it has fewer."""
+    learning_rate: float = Field(3e-6, gt=0)
+    scalar_learning_rate: float = Field(0.02, gt=0)
+    """Of the warm form's alpha and β, which have far to go."""
+    warmup: float = Field(0.1, ge=0, lt=1)
+    """The share of the steps in which the learning rate rises."""
+    schedule: Literal["linear", "cosine", "constant_with_warmup"] = "linear"
+    weight_decay: float = Field(0.01, ge=0)
+    max_grad_norm: float = Field(1.0, ge=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """0 is right on a CPU, where random numbers cost a fifth of the time, for short trainings."""
+    freeze_embeddings: bool = False
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """`auto` is bf16 where the hardware has it."""
+    forward_tokens: int = Field(8192, ge=1)
+    """Pairs of like length are scored together, up to this many tokens with their padding."""
+    backward_tokens: int = Field(65_536, ge=1)
+    """A step with more tokens is cut up and accumulated; halved when memory runs out."""
+    measure: str = "nDCG@10"
+    validate_every: int | None = Field(None, ge=1)
+    """Steps; None is ten times in the whole phase. The run is saved as often."""
+    validate_queries: int | None = Field(None, ge=1)
+    """At most so many, the first of the file; None is all."""
+    patience: int | None = Field(None, ge=1)
+    """Stop after so many validations without a better one; None never does."""
+
+
+class PointwisePhase(RankingPhase):
+    """Cross-entropy over single pairs, as many positives as negatives."""
+
+    phase: Literal["pointwise"] = "pointwise"
+
+
+class ListwisePhase(RankingPhase):
+    """Softmax over a query's documents, mean negative log-likelihood of the positives."""
+
+    phase: Literal["listwise"] = "listwise"
+    negatives: int = Field(5, ge=1)
+
+
+class PairwisePhase(RankingPhase):
+    """Every positive above every negative of its query."""
+
+    phase: Literal["pairwise"] = "pairwise"
+    loss: Literal["hinge", "ranknet"] = "hinge"
+    margin: float = Field(1.0, gt=0)
+    """Of the hinge."""
+
+
+class DistilPhase(RankingPhase):
+    """Learn a teacher's scores, which the group file holds."""
+
+    phase: Literal["distil"] = "distil"
+    negatives: int = Field(7, ge=1)
+    loss: Literal["margin_mse", "kl"] = "kl"
+    temperature: float = Field(1.0, gt=0)
+    """The teacher's scores are divided by it, for `kl`."""
+
+
+Phase = Annotated[
+    WarmPhase | PointwisePhase | ListwisePhase | PairwisePhase | DistilPhase,
+    Field(discriminator="phase"),
+]

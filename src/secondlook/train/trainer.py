@@ -1,0 +1,239 @@
+"""transformers' Trainer, taught to learn from groups and to validate by re-ranking.
+
+A step's groups are scored in sub-batches of like length; when they are too many for memory the
+step is cut into parts whose gradients add up to the same.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate.utils.memory import should_reduce_batch_size
+from transformers import PrinterCallback, Trainer, TrainerCallback
+
+from secondlook.data.durable import write_at_once
+from secondlook.errors import SecondlookError
+from secondlook.model.warm import Warm
+from secondlook.train.batches import cut, score
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor, nn
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+    from secondlook.encode.settings import WindowSettings
+    from secondlook.model.network import CrossEncoder
+    from secondlook.train.batches import DrawnGroups, EncodedGroup, EncodeGroups, Order
+    from secondlook.train.phase import Watch
+    from secondlook.train.settings import RankingPhase
+
+WHOLE = "whole"
+"""A file in every saved state of a run, written last: without it the state may be half of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What is learnt, and how it is told whether it is."""
+
+    settings: RankingPhase
+    loss: Callable[[Tensor, EncodedGroup], Tensor]
+    """Of one group, from its documents' scores."""
+    measure: Callable[[], dict[str, float]] | None
+    """Measures the network as it is now."""
+    windows: WindowSettings | None
+    watch: Watch
+
+
+class GroupTrainer(Trainer):
+    """Trains a ranker's network on encoded groups."""
+
+    def __init__(
+        self,
+        network: CrossEncoder,
+        learning: Learning,
+        args: TrainingArguments,
+        data: tuple[DrawnGroups, Order, EncodeGroups],
+    ) -> None:
+        groups, order, encode = data
+        self._order = order
+        self.network, self._learning = network, learning
+        self.backward_tokens = learning.settings.backward_tokens
+        self.pairs, self.last_loss = 0, float("nan")
+        super().__init__(
+            model=network,
+            args=args,
+            train_dataset=groups,
+            eval_dataset=groups if learning.measure else None,  # unused; Trainer wants one
+            data_collator=encode,
+            callbacks=[_Teller(self, order, learning.watch)],
+        )
+        self.remove_callback(PrinterCallback)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Order:  # noqa: ANN401 - theirs
+        return self._order
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        """AdamW, with a learning rate of their own for the scalars of the warm form."""
+        if self.optimizer is None:
+            settings = self._learning.settings
+            decayed = set(self.get_decay_parameter_names(self.network))
+            groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+            for name, weight in self.network.named_parameters():
+                if not weight.requires_grad:
+                    continue
+                if isinstance(self.network, Warm) and name in ("alpha", "beta"):
+                    kind = settings.scalar_learning_rate, 0.0
+                else:
+                    decay = settings.weight_decay if name in decayed else 0.0
+                    kind = settings.learning_rate, decay
+                groups.setdefault(kind, []).append(weight)
+            made, given = self.get_optimizer_cls_and_kwargs(self.args)
+            self.optimizer = made(
+                [
+                    {"params": weights, "lr": rate, "weight_decay": decay}
+                    for (rate, decay), weights in groups.items()
+                ],
+                **given,
+            )
+        return self.optimizer
+
+    def training_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """One step's gradients, in as many parts as memory asks for."""
+        model.train()
+        groups: list[EncodedGroup] = inputs["groups"]
+        while (loss := self._accumulate(model, groups)) is None:
+            model.zero_grad()
+        self.pairs = sum(len(group.positive) for group in groups)
+        self.last_loss = loss.item()
+        if not torch.isfinite(loss):
+            raise SecondlookError(
+                f"the loss is {self.last_loss} at step {self.state.global_step + 1}; lower "
+                "learning_rate, or take precision fp32"
+            )
+        return loss
+
+    def _accumulate(self, model: nn.Module, groups: list[EncodedGroup]) -> Tensor | None:
+        """The loss, with its gradients added up; None where memory ran out and less is next."""
+        parts = cut(groups, self.backward_tokens)
+        total = torch.zeros((), device=self.args.device)
+        try:
+            for part in parts:
+                last = part is parts[-1]
+                with nullcontext() if last else self.accelerator.no_sync(model):
+                    loss = self._loss(model, part) / len(groups)
+                    self.accelerator.backward(loss)
+                total += loss.detach()
+        except RuntimeError as error:
+            if not should_reduce_batch_size(error):
+                raise
+            if all(len(part) == 1 for part in parts):
+                raise SecondlookError(
+                    "one query's documents do not fit into memory; lower negatives or max_length"
+                ) from error
+        else:
+            return total
+        largest = max(sum(group.tokens for group in part) for part in parts)
+        self.backward_tokens = largest // 2
+        self._learning.watch.say(
+            f"memory is short: {self.backward_tokens} tokens at a time from here, same batch"
+        )
+        return None
+
+    def _loss(self, model: nn.Module, groups: list[EncodedGroup]) -> Tensor:
+        """The sum over groups. Weights are cast once for all sub-batches, not once for each."""
+        with self.accelerator.autocast():
+            scores = score(
+                model,
+                self.network.inputs,
+                groups,
+                pad_id=self.network.pad_id,
+                forward_tokens=min(self._learning.settings.forward_tokens, self.backward_tokens),
+                device=self.args.device,
+                windows=self._learning.windows,
+            )
+        costs = [
+            self._learning.loss(own.float(), group)
+            for own, group in zip(scores, groups, strict=True)
+        ]
+        return torch.stack(costs).sum()
+
+    def evaluate(
+        self,
+        eval_dataset: Any = None,  # noqa: ANN401 - theirs
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """The measure on the validation groups."""
+        assert self._learning.measure is not None
+        found = self._learning.measure()
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
+        return metrics
+
+
+class _Teller(TrainerCallback):
+    """Tells the order which epoch it is, the watcher what happens, and marks what is whole."""
+
+    def __init__(self, trainer: GroupTrainer, order: Order, watch: Watch) -> None:
+        self._trainer, self._order, self._watch = trainer, order, watch
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """The order is that of the epoch, after a resume too."""
+        steps = ceil(len(self._order) / (args.train_batch_size * args.world_size))
+        self._order.epoch = state.global_step // steps
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """One more step."""
+        self._watch.step(self._trainer.pairs, {"loss": self._trainer.last_loss})
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **given: Any,  # noqa: ANN401 - theirs
+    ) -> None:
+        """A new figure."""
+        metrics: dict[str, float] = given["metrics"]
+        self._watch.step(0, {name.removeprefix("eval_"): value for name, value in metrics.items()})
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """All files of the state are there."""
+        if state.is_world_process_zero:
+            write_at_once(saved(Path(str(args.output_dir)), state.global_step) / WHOLE, "")
+
+
+def saved(run: Path, step: int) -> Path:
+    """Where the Trainer saves the state after so many steps."""
+    return run / f"checkpoint-{step}"
+
+
+def last_whole(run: Path) -> Path | None:
+    """The newest state that a kill did not halve; halves are removed."""
+    states = {int(path.name.rpartition("-")[2]): path for path in run.glob("checkpoint-*")}
+    for path in states.values():
+        if not (path / WHOLE).is_file():
+            rmtree(path)
+    whole = [step for step, path in states.items() if path.is_dir()]
+    return states[max(whole)] if whole else None

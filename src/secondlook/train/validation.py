@@ -1,0 +1,73 @@
+"""How good the ranker is on the user's own measure: re-rank the validation groups and evaluate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from secondlook.evaluate.measures import evaluate, parse_measure
+from secondlook.types import Hit, Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from secondlook.train.groups import Group
+    from secondlook.types import Pair
+
+_PAIRS_AT_ONCE = 2048
+
+
+class Scores(Protocol):
+    """What can score pairs: a Ranker."""
+
+    def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """One score per pair."""
+        ...
+
+
+class Validation:
+    """The measure over some queries' groups.
+
+    Judged documents that no group holds count as missed, so the figure is that of the whole
+    first-stage run. Groups without a judgment say nothing and are left out.
+    """
+
+    def __init__(self, groups: Sequence[Group], measure: str, limit: int | None = None) -> None:
+        self.measure = str(parse_measure(measure))
+        some = (groups[at] for at in range(len(groups)))
+        judged = (group for group in some if group.missed or max(group.labels, default=-1) >= 0)
+        self._groups: list[Group] = []
+        for group in judged:
+            self._groups.append(group)
+            if limit is not None and len(self._groups) == limit:
+                break
+        self._qrels = {group.query.id: _grades(group) for group in self._groups}
+
+    def __len__(self) -> int:
+        """How many pairs are scored."""
+        return sum(len(group.documents) for group in self._groups)
+
+    def __call__(self, ranker: Scores) -> float:
+        """The mean of the measure."""
+        pairs = [(group.query, one) for group in self._groups for one in group.documents]
+        scores: list[float] = []
+        for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+            scores += ranker.score(pairs[start : start + _PAIRS_AT_ONCE]).tolist()
+        given = iter(scores)
+        rankings = [
+            Ranking.of(group.query.id, [Hit(one.id, next(given)) for one in group.documents])
+            for group in self._groups
+        ]
+        return float(evaluate(self._qrels, rankings, [self.measure]).means[self.measure])
+
+
+def _grades(group: Group) -> dict[str, int]:
+    judged = {
+        document.id: label
+        for document, label in zip(group.documents, group.labels, strict=True)
+        if label >= 0
+    }
+    missed = {f"missed {number}": grade for number, grade in enumerate(group.missed)}
+    return judged | missed

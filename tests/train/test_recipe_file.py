@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from secondlook.errors import MalformedInput, UnknownName
+from secondlook.train.recipe import Recipe, read_recipe, resolved
+from secondlook.train.settings import ListwisePhase, WarmPhase
+
+RECIPE = """
+base = "intfloat/e5-small"
+seed = 3
+
+[encode]
+max_length = 180
+strm = true
+
+[data]
+train = ["train.parquet"]
+validation = "dev.parquet"
+
+[[phases]]
+phase = "warm"
+
+[[phases]]
+phase = "listwise"
+negatives = 7
+"""
+
+
+@pytest.fixture
+def recipe_file(tmp_path):
+    def write(text):
+        path = tmp_path / "my.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_recipe_is_read_with_its_defaults(recipe_file):
+    recipe = read_recipe(recipe_file(RECIPE))
+    assert recipe.seed == 3
+    assert recipe.data.train == ("train.parquet",)
+    assert recipe.phases == (WarmPhase(), ListwisePhase(negatives=7))
+    assert recipe.phases[1].positives == 1
+
+
+def test_the_resolved_copy_says_every_default_and_reads_back_the_same(recipe_file):
+    recipe = read_recipe(recipe_file(RECIPE))
+    text = resolved(recipe)
+    assert "learning_rate = 3e-06" in text
+    assert "scalar_learning_rate = 0.02" in text
+    assert read_recipe(recipe_file(text)) == recipe
+
+
+def test_a_misspelt_setting_is_refused_with_the_nearest(recipe_file):
+    wrong = RECIPE.replace("negatives = 7", "negative = 7")
+    with pytest.raises(UnknownName, match="did you mean 'negatives'"):
+        read_recipe(recipe_file(wrong))
+    with pytest.raises(UnknownName, match="did you mean 'max_length'"):
+        read_recipe(recipe_file(RECIPE.replace("max_length", "max_lenght")))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("negatives = 7", "negatives = 0"), "negatives"),
+        (('phase = "listwise"', 'phase = "lisswise"'), "phase"),
+        (("seed = 3", "seed = "), "Invalid value"),
+        (("base =", "seeds = 1\nbase ="), "did you mean 'seed'"),
+    ],
+)
+def test_a_wrong_recipe_says_where(recipe_file, change, said):
+    with pytest.raises((MalformedInput, UnknownName), match=said):
+        read_recipe(recipe_file(RECIPE.replace(*change)))
+
+
+def test_only_the_first_phase_can_make_the_ranker():
+    with pytest.raises(ValueError, match="first phase"):
+        Recipe(base="b", phases=(ListwisePhase(), WarmPhase()))
+
+
+def test_a_recipe_that_is_not_there_is_said_in_one_line(tmp_path):
+    with pytest.raises(MalformedInput, match="cannot be read"):
+        read_recipe(tmp_path / "none.toml")
