@@ -258,3 +258,11 @@ def test_a_place_that_cannot_be_written_is_an_error_that_names_it(tmp_path):
     (tmp_path / "corpus.sqlite").mkdir()
     with pytest.raises(OSError, match=r"corpus\.sqlite"):
         CorpusStore.build(tmp_path / "corpus.sqlite", CORPUS)
+
+
+def test_documents_are_had_by_their_place(tmp_path):
+    documents = [Document("b", "two"), Document("a", "one", "title")]
+    with CorpusStore.build(tmp_path / "corpus.sqlite", documents) as store:
+        assert store.at([1, 0, 1]) == [documents[1], documents[0], documents[1]]
+        with pytest.raises(IndexError):
+            store.at([2])

@@ -15,6 +15,7 @@ from secondlook.cli import (
     eval_,
     export,
     index,
+    mine,
     remove,
     rerank,
     retrieve,
@@ -43,6 +44,7 @@ app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(convert.convert)
 app.add_typer(types_.app)
+app.command()(mine.mine)
 app.command()(warm.warm)
 app.command()(train.train)
 app.command()(export.export)

@@ -46,11 +46,12 @@ def retrieve(
         keep = read_qrels(judged)
         wanted = [query for query in wanted if query.id in keep]
     engine = open_index(folder)
-    rankings = track(_rankings(engine, wanted, k), "retrieving", "queries", total=len(wanted))
+    rankings = track(rankings_of(engine, wanted, k), "retrieving", "queries", total=len(wanted))
     write_run(output, rankings, tag=tag)
     typer.echo(f"{output}: {len(wanted):,} queries, up to {k:,} hits each")
 
 
-def _rankings(engine: Retriever, queries: Sequence[Query], k: int) -> Iterator[Ranking]:
+def rankings_of(engine: Retriever, queries: Sequence[Query], k: int) -> Iterator[Ranking]:
+    """One ranking per query, as they come."""
     for start in range(0, len(queries), _BATCH):
         yield from engine.retrieve(queries[start : start + _BATCH], k)

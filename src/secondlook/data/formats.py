@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from secondlook.data import beir, car, irds, msmarco, trec
+from secondlook.data import beir, car, irds, lists, msmarco, trec
 from secondlook.data.lines import write_lines
 from secondlook.data.recognise import from_content, from_name
 from secondlook.errors import UnknownName, Unwritable
@@ -50,6 +50,7 @@ _QRELS: dict[str, Callable[[Any], dict[str, dict[str, int]]]] = {
 _RUN: dict[str, Callable[[Any], Iterator[Ranking]]] = {
     "car": trec.read_run,
     "irds": irds.read_run,
+    "lists": lists.read_run,
     "msmarco": msmarco.read_run,
     "trec": trec.read_run,
 }

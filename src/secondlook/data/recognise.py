@@ -31,6 +31,7 @@ class _Start:
         return len(words(self.line)) == width
 
 
+_LIST = re.compile(r"[^\t ]+\t[^\t ]+ [^\t]*")
 _OUTLINE_PATH = re.compile(r"[a-z_]+wiki:\S+")
 
 # For each kind of data, formats and the sign each is known by; the first that fits is taken.
@@ -53,6 +54,7 @@ _SIGNS: dict[str, dict[str, Callable[[_Start], bool]]] = {
         "trec": lambda start: start.words(4),
     },
     "run": {
+        "lists": lambda start: bool(_LIST.fullmatch(start.line)),
         "trec": lambda start: start.words(6) or not start.content,
         "msmarco": lambda start: start.columns(3) and start.line.split("\t")[2].isdigit(),
     },

@@ -88,6 +88,15 @@ class CorpusStore:
             raise MissingDocument(missing, f"the corpus store {self.path}")
         return found
 
+    def at(self, places: Sequence[int]) -> list[Document]:
+        """The documents that were stored at these places, counted from 0."""
+        if any(not 0 <= place < self._documents for place in places):
+            raise IndexError(f"{self.path} holds {self._documents} documents")
+        ask = "SELECT id, text, title FROM documents WHERE position = ?"
+        with _legible(self.path):
+            connection = self._connection()
+            return [Document(*connection.execute(ask, (place + 1,)).fetchone()) for place in places]
+
     def __len__(self) -> int:
         return self._documents
 

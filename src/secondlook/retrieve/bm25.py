@@ -49,7 +49,7 @@ class Bm25Index:
         self, card: IndexCard, store: CorpusStore, matrix: bm25s.BM25, ids: _IdList
     ) -> None:
         self.card = card
-        self._store = store
+        self.store = store
         self._matrix = matrix
         self._ids = ids
         self._analyzer = EnglishAnalyzer()
@@ -98,7 +98,7 @@ class Bm25Index:
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The texts, in the order asked for."""
-        return self._store.fetch(doc_ids)
+        return self.store.fetch(doc_ids)
 
 
 def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:

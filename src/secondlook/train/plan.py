@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from secondlook.encode.encoder import Encoder
-from secondlook.score.ranker import Ranker
-from secondlook.score.torch_backend import TorchBackend, best_device
+from secondlook.score.torch_backend import best_device
 from secondlook.train import ranking
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Place, TrainData
+from secondlook.train.ranker import precision_of, ranker_of
 from secondlook.train.run import begin
 from secondlook.train.settings import RankingPhase
 from secondlook.train.validation import Validation
@@ -96,7 +96,7 @@ def estimate(job: Job) -> Plan:
         model.settings.lineage.base,
         str(device),
         torch.get_num_threads(),
-        ranking.precision_of(ranked[0], device) if ranked else "fp32",
+        precision_of(ranked[0].precision, device) if ranked else "fp32",
         sum(weight.numel() for weight in model.network.parameters()),
         tuple(
             _phase(job, phase, model, device)
@@ -146,10 +146,10 @@ def _validation_seconds(
     groups = Groups.open([job.data.validate])
     whole = Validation(groups, settings.measure, settings.validate_queries)
     some = Validation(groups, settings.measure, _TRIED_QUERIES)
-    precision = ranking.precision_of(settings, device)
-    backend = TorchBackend(model.network, device=str(device), precision=precision)
+    precision = precision_of(settings.precision, device)
+    ranker = ranker_of(model, None, device, precision)
     began = time.perf_counter()
-    some(Ranker(model.settings, model.tokenizer, backend))
+    some(ranker)
     once = (time.perf_counter() - began) * len(whole) / len(some)
     return once * (1 + steps / ranking.validate_every(settings, steps))
 

@@ -18,17 +18,15 @@ from transformers.utils import logging
 
 from secondlook.data.durable import write_at_once
 from secondlook.encode.encoder import Encoder
-from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.errors import SecondlookError
-from secondlook.model.checkpoint import TYPES
 from secondlook.model.warm import Warm
-from secondlook.score.ranker import Ranker
-from secondlook.score.torch_backend import TorchBackend, best_device, has_bf16
+from secondlook.score.torch_backend import best_device
 from secondlook.train import losses
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.draw import Draw, Usable, usable
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome
+from secondlook.train.ranker import precision_of, ranker_of, types_of
 from secondlook.train.settings import (
     DistilPhase,
     ListwisePhase,
@@ -83,11 +81,11 @@ def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
 def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> Outcome:
     """Train, validating on the way; the best weights are kept, the start's if none was better."""
     device = torch.device(place.device or best_device())
-    precision = precision_of(settings, device)
+    precision = precision_of(settings.precision, device)
     plan = lesson(settings, data, place.seed)
     _say_unused(plan, place)
     place.folder.mkdir(parents=True, exist_ok=True)
-    types = _types(start, place.folder)
+    types = types_of(start, place.folder)
     measured = None
     if data.validate is not None:
         validation = Validation(
@@ -95,9 +93,7 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
         )
 
         def measured() -> dict[str, float]:
-            backend = TorchBackend(start.network, device=str(device), precision=precision)
-            ranker = Ranker(start.settings, start.tokenizer, backend, types)
-            return {validation.measure: validation(ranker)}
+            return {validation.measure: validation(ranker_of(start, types, device, precision))}
 
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
     at_start = _measured_at_start(measured, place.folder / "start.json")
@@ -118,13 +114,6 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
             trainer.add_callback(EarlyStoppingCallback(settings.patience))
         state = _train(trainer, place, plan.steps)
     return _outcome(start, data, place, _Run(plan, state, before, at_start))
-
-
-def precision_of(settings: RankingPhase, device: torch.device) -> Literal["fp32", "bf16"]:
-    """What `auto` means on this hardware."""
-    if settings.precision == "auto":
-        return "bf16" if has_bf16(device) else "fp32"
-    return settings.precision
 
 
 def validate_every(settings: RankingPhase, steps: int) -> int:
@@ -303,14 +292,6 @@ def _measured_at_start(
         write_at_once(kept, json.dumps(measured()))
     read: dict[str, float] = json.loads(kept.read_text("utf-8"))
     return read
-
-
-def _types(model: Model, folder: Path) -> TypeClassifier | None:
-    if TYPES not in model.files:
-        return None
-    path = folder / TYPES
-    path.write_bytes(model.files[TYPES])
-    return TypeClassifier.load(path)
 
 
 def _say_unused(plan: Lesson, place: Place) -> None:

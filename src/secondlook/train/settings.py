@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from secondlook.recipe import Settings
 
@@ -95,7 +95,27 @@ class DistilPhase(RankingPhase):
     """The teacher's scores are divided by it, for `kl`."""
 
 
+class DenoisePhase(PhaseSettings):
+    """Unlabelled candidates that score like positives are taken out of the training groups."""
+
+    phase: Literal["denoise"] = "denoise"
+    threshold: float | None = None
+    """The raw score above which an unlabelled candidate is taken for a positive that nobody
+    marked; 0 is a probability of one half, after `pointwise`."""
+    positives_above: float | None = Field(None, gt=0, lt=1)
+    """Instead: the threshold is put so that this share of the known positives lies above it."""
+    found: Literal["drop", "positive"] = "drop"
+    """What becomes of them; `positive` gives them the grade 1."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if (self.threshold is None) == (self.positives_above is None):
+            raise ValueError("say either `threshold` or `positives_above`")
+        return self
+
+
 Phase = Annotated[
-    WarmPhase | PointwisePhase | ListwisePhase | PairwisePhase | DistilPhase,
+    WarmPhase | DenoisePhase | PointwisePhase | ListwisePhase | PairwisePhase | DistilPhase,
     Field(discriminator="phase"),
 ]

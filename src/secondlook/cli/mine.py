@@ -1,0 +1,180 @@
+"""Make training groups from judgments and a first look."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from secondlook.cli.progress import track
+from secondlook.cli.retrieve import rankings_of
+from secondlook.errors import SecondlookError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from secondlook.data import CorpusStore
+    from secondlook.train.mine import Counts, MineSettings
+    from secondlook.types import Corpus, Query, Ranking, Retriever
+
+
+def mine(
+    corpus: Annotated[
+        str,
+        typer.Argument(help="The texts: an index folder, or a corpus as `secondlook index` reads."),
+    ],
+    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    qrels: Annotated[str, typer.Argument(help="Their judgments, or irds:NAME.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The group file to write.")],
+    run: Annotated[
+        str | None,
+        typer.Option(
+            help="The first look; without it the index is asked. Any run format will do, "
+            "and lists of candidates (qid, tab, doc ids)."
+        ),
+    ] = None,
+    negatives: Annotated[
+        int, typer.Option(help="Negatives drawn per query from the first look.", min=0)
+    ] = 20,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="Keep every candidate instead, duplicates too: for validation."),
+    ] = False,
+    ranks: Annotated[
+        str, typer.Option(help="Where candidates stand in the first look, from-to.")
+    ] = "1-100",
+    random: Annotated[
+        int, typer.Option(help="More negatives, drawn from the whole corpus.", min=0)
+    ] = 0,
+    judged: Annotated[
+        bool, typer.Option("--judged", help="Every document judged not relevant is a negative too.")
+    ] = False,
+    positive_grade: Annotated[
+        int, typer.Option(help="From this grade on a document is a positive.", min=1)
+    ] = 1,
+    add_positives: Annotated[
+        bool | None,
+        typer.Option(
+            "--add-positives/--found-only",
+            help="Whether positives that the first look did not find are put in; by default they "
+            "are, unless with --all.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed draws other negatives.")] = 7,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Make training groups: each query with positives and hard negatives, texts included.
+
+    Negatives are drawn from the first look's candidates: never a judged positive, never a text
+    that repeats one (but for case and punctuation, or with .8 of its three-word runs in common),
+    and no text twice. With --all the first look is kept as it is, to validate on.
+
+    [bold]Examples[/bold]
+
+      secondlook mine my.index queries.jsonl qrels/train.tsv -o train.parquet
+
+      secondlook mine my.index queries.jsonl qrels/dev.tsv --run bm25.trec --all -o dev.parquet
+    """
+    from secondlook.data import read_qrels, read_queries
+    from secondlook.train.groups import write_groups
+    from secondlook.train.mine import Miner, MineSettings
+
+    settings = MineSettings(
+        positive_grade=positive_grade,
+        negatives=None if all_ else negatives,
+        ranks=_ranks(ranks),
+        random=random,
+        judged=judged,
+        add_positives=add_positives,
+        seed=seed,
+    )
+    grades = read_qrels(qrels)
+    asked = {query.id: query for query in read_queries(queries) if query.id in grades}
+    with _texts(corpus) as texts:
+        miner = Miner(asked, grades, texts.corpus, settings, texts.pool)
+        rankings = _first_look(run, texts, list(asked.values()), settings)
+        groups = track(miner.groups(rankings), "mining", "queries", total=len(asked))
+        about = {
+            "corpus": texts.fingerprint,
+            "queries": Path(queries).name,  # where they lay would make equal files differ
+            "qrels": Path(qrels).name,
+            "run": Path(run).name if run else "",
+            "settings": settings.model_dump_json(),
+        }
+        write_groups(output, groups, about=about)
+    if as_json:
+        typer.echo(json.dumps(miner.counts.as_dict()))
+    else:
+        typer.echo(f"{output}: {_report(miner.counts)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The corpus as it was given, and what can be done with it."""
+
+    corpus: Corpus
+    fingerprint: str
+    engine: Retriever | None
+    pool: CorpusStore | None
+
+
+@contextmanager
+def _texts(source: str) -> Iterator[_Texts]:
+    from tempfile import TemporaryDirectory
+
+    from secondlook.data import CorpusStore, read_corpus
+    from secondlook.retrieve import open_index
+    from secondlook.retrieve.folder import CARD
+
+    if (Path(source) / CARD).is_file():
+        index = open_index(Path(source))
+        yield _Texts(index, index.card.fingerprint, index, getattr(index, "store", None))
+        return
+    with TemporaryDirectory() as folder:  # a corpus is read in order, and mined in none
+        documents = track(read_corpus(source), "reading", "documents")
+        with CorpusStore.build(Path(folder) / "corpus.sqlite", documents) as store:
+            yield _Texts(store, store.fingerprint, None, store)
+
+
+def _first_look(
+    run: str | None, texts: _Texts, queries: Sequence[Query], settings: MineSettings
+) -> Iterable[Ranking]:
+    from secondlook.data import read_run
+
+    if run is not None:
+        return read_run(run)
+    if texts.engine is not None:
+        return rankings_of(texts.engine, queries, settings.ranks[1])
+    if settings.negatives:
+        raise SecondlookError(
+            "candidates come from a run or an index; give --run, or an index folder instead of the "
+            "corpus, or take only random or judged negatives (--negatives 0)"
+        )
+    return ()
+
+
+def _ranks(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    if not (first.isdecimal() and last.isdecimal()):
+        raise SecondlookError(f"--ranks {text!r} must be two ranks, from and to, as in 1-100")
+    return int(first), int(last)
+
+
+def _report(counts: Counts) -> str:
+    dropped = ", ".join(f"{rule} {count:,}" for rule, count in counts.dropped.items())
+    return (
+        f"{counts.queries:,} queries\n"
+        f"  positives {counts.positives:,}, of which {counts.positives_added:,} were not among the "
+        f"candidates; {counts.positives_missed:,} more are in no group "
+        f"({counts.positives_without_text:,} have no text)\n"
+        f"  negatives {counts.negatives:,}, of which {counts.negatives_judged:,} judged\n"
+        f"  dropped while drawing: {dropped}\n"
+        f"  queries left out: {counts.queries_without_positive:,} without a positive, "
+        f"{counts.queries_without_candidate:,} without a positive or a negative in the group; "
+        f"{counts.queries_unjudged:,} of the run are not judged"
+    )

@@ -1,0 +1,43 @@
+"""The model a phase holds, as a ranker that scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from secondlook.encode.type_classifier import TypeClassifier
+from secondlook.model.checkpoint import TYPES
+from secondlook.score.ranker import Ranker
+from secondlook.score.torch_backend import TorchBackend, has_bf16
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+    from secondlook.model.network import Model
+
+Precision = Literal["fp32", "bf16"]
+
+
+def ranker_of(
+    model: Model, types: TypeClassifier | None, device: torch.device, precision: Precision
+) -> Ranker:
+    """It scores with the weights as they are now, and leaves the network in its eval mode."""
+    backend = TorchBackend(model.network, device=str(device), precision=precision)
+    return Ranker(model.settings, model.tokenizer, backend, types)
+
+
+def types_of(model: Model, folder: Path) -> TypeClassifier | None:
+    """The model's classifier of query types, where it has one, by way of a file in `folder`."""
+    if TYPES not in model.files:
+        return None
+    path = folder / TYPES
+    path.write_bytes(model.files[TYPES])
+    return TypeClassifier.load(path)
+
+
+def precision_of(asked: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
+    """What `auto` means on this hardware."""
+    if asked == "auto":
+        return "bf16" if has_bf16(device) else "fp32"
+    return asked
