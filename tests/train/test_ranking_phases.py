@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from secondlook.train import ranking
-from secondlook.train.phase import Place
+from secondlook.errors import SecondlookError
+from secondlook.model.network import new_warm
+from secondlook.train import ranking, trainer
+from secondlook.train.phase import Place, TrainData, Unwatched
 from secondlook.train.settings import DistilPhase, ListwisePhase, PairwisePhase, PointwisePhase
 
 FAST = {
@@ -42,3 +44,158 @@ def test_twenty_groups_are_learnt_perfectly(settings, form, request, data, tmp_p
     assert outcome.metrics["nDCG@10"] == 1.0
     assert outcome.metrics["nDCG@10 at the start"] < 0.9
     assert outcome.model.settings.trained
+
+
+class Listener(Unwatched):
+    def __init__(self):
+        self.said = []
+        self.losses = []
+
+    def say(self, message):
+        self.said.append(message)
+
+    def step(self, items, figures):
+        if "loss" in figures:
+            self.losses.append(figures["loss"])
+
+
+def state(model):
+    return {name: weight.clone() for name, weight in model.network.state_dict().items()}
+
+
+def test_a_training_that_makes_it_worse_is_said_loudly_and_the_start_is_kept(warm, data, tmp_path):
+    good = ranking.run(ListwisePhase(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu")).model
+    before = state(good)
+    listener = Listener()
+    ruin = ListwisePhase(**FAST | {"learning_rate": 0.5, "max_steps": 5, "validate_every": 1})
+    outcome = ranking.run(ruin, good, data, Place(tmp_path / "b", 1, "cpu", listener))
+    assert any("WORSE THAN THE START" in said for said in listener.said)
+    assert outcome.metrics["nDCG@10"] == 1.0
+    assert outcome.metrics["nDCG@10 of the rejected training"] <= 1.0
+    after = state(outcome.model)
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+def test_the_best_weights_are_kept_not_the_last(warm, data, tmp_path):
+    listener = Listener()
+    settings = ListwisePhase(**FAST | {"max_steps": 60, "validate_every": 10, "patience": None})
+    outcome = ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu", listener))
+    measured = [point["nDCG@10"] for point in outcome.history if "nDCG@10" in point]
+    assert len(measured) == 7
+    assert outcome.metrics["nDCG@10"] == max(measured)
+    again = ranking.run(
+        ListwisePhase(**FAST | {"max_steps": 1, "learning_rate": 1e-12}),
+        outcome.model,
+        data,
+        Place(tmp_path / "b", 1, "cpu"),
+    )
+    assert again.metrics["nDCG@10 at the start"] == max(measured)
+
+
+def test_patience_stops_a_training_that_gets_no_better(warm, data, tmp_path):
+    settings = ListwisePhase(
+        **FAST | {"learning_rate": 1e-12, "scalar_learning_rate": 1e-12, "validate_every": 5}
+    )
+    outcome = ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))
+    assert outcome.metrics["steps"] == 15
+
+
+def test_too_little_memory_cuts_the_step_and_gives_the_same_weights(
+    warm, data, tmp_path, monkeypatch
+):
+    """Where memory runs out above 300 tokens, the same batch is done in parts."""
+    settings = PointwisePhase(**FAST | {"max_steps": 4, "validate_every": None}, negatives=5)
+    plain = TrainData(data.folder, data.train)
+    before = state(warm)
+    place = Place(tmp_path / "a", 1, "cpu")
+    whole = state(ranking.run(settings, warm, plain, place).model)
+    warm.network.load_state_dict(before)
+    score = trainer.score
+
+    def short_of_memory(network, inputs, groups, **given):
+        if sum(group.tokens for group in groups) > 300:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 TiB")
+        return score(network, inputs, groups, **given)
+
+    monkeypatch.setattr(trainer, "score", short_of_memory)
+    listener = Listener()
+    place = Place(tmp_path / "b", 1, "cpu", listener)
+    cut = state(ranking.run(settings, warm, plain, place).model)
+    assert any("memory is short" in said for said in listener.said)
+    for name, weight in whole.items():
+        if not name.endswith("key.bias"):  # its gradient is 0, and Adam makes steps of its noise
+            torch.testing.assert_close(cut[name], weight, atol=1e-4, rtol=1e-3, msg=name)
+
+
+def test_a_group_that_does_not_fit_alone_is_said(warm, data, tmp_path, monkeypatch):
+    def no_memory(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 TiB")
+
+    monkeypatch.setattr(trainer, "score", no_memory)
+    with pytest.raises(SecondlookError, match="lower negatives or max_length"):
+        ranking.run(
+            ListwisePhase(**FAST),
+            warm,
+            TrainData(data.folder, data.train),
+            Place(tmp_path / "a", 1, "cpu"),
+        )
+
+
+def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path):
+    model = new_warm(base, separate_layers=2)
+    before = state(model)
+    settings = ListwisePhase(**FAST | {"max_steps": 5, "freeze_embeddings": True})
+    after = state(
+        ranking.run(
+            settings, model, TrainData(data.folder, data.train), Place(tmp_path / "a", 1, "cpu")
+        ).model
+    )
+    moved = {name for name, weight in before.items() if not torch.equal(after[name], weight)}
+    assert "encoder.embeddings.word_embeddings.weight" not in moved
+    assert "beta" not in moved
+    assert {"alpha", "encoder.encoder.layer.0.attention.self.query.weight"} <= moved
+    assert model.network.encoder.get_input_embeddings().weight.requires_grad  # as before
+
+
+def test_scalars_of_the_warm_form_have_their_own_learning_rate(warm, data, tmp_path):
+    before = state(warm)
+    settings = ListwisePhase(
+        **FAST | {"max_steps": 1, "learning_rate": 1e-9, "warmup": 0.0, "weight_decay": 0.0}
+    )
+    plain = TrainData(data.folder, data.train)
+    after = state(ranking.run(settings, warm, plain, Place(tmp_path / "a", 1, "cpu")).model)
+    assert (after["alpha"] - before["alpha"]).abs().item() == pytest.approx(0.02, rel=1e-2)
+    weight = "encoder.encoder.layer.0.attention.self.query.weight"
+    assert (after[weight] - before[weight]).abs().max() < 1e-6
+
+
+def test_two_recipes_that_differ_in_one_switch_see_the_same_data(warm, base, data, tmp_path):
+    """With a rate of nearly nothing the losses of every step show what was drawn, in its order."""
+    still = FAST | {"learning_rate": 1e-12, "scalar_learning_rate": 1e-12, "max_steps": 6}
+    plain = TrainData(data.folder, data.train)
+    seen = []
+    for switch in ({}, {"weight_decay": 0.0}, {"freeze_embeddings": True}, {"schedule": "cosine"}):
+        listener = Listener()
+        place = Place(tmp_path / f"run{len(seen)}", 1, "cpu", listener)
+        ranking.run(ListwisePhase(**still | switch), new_warm(base), plain, place)
+        seen.append(listener.losses)
+    assert len(seen[0]) == 6
+    assert len(set(seen[0])) == 6
+    assert all(losses == pytest.approx(seen[0], abs=1e-6) for losses in seen[1:])
+    listener = Listener()
+    place = Place(tmp_path / "another-seed", 2, "cpu", listener)
+    ranking.run(ListwisePhase(**still), new_warm(base), plain, place)
+    assert listener.losses != pytest.approx(seen[0], abs=1e-6)
+
+
+def test_a_loss_that_is_no_number_stops_the_training(warm, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        ranking.losses, "listwise", lambda scores, positive: scores.sum() * float("nan")
+    )
+    with pytest.raises(SecondlookError, match="lower learning_rate"):
+        ranking.run(ListwisePhase(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu"))
+
+
+def test_without_training_data_it_says_where_to_name_them(warm, tmp_path):
+    with pytest.raises(SecondlookError, match="name group files"):
+        ranking.run(ListwisePhase(), warm, TrainData(tmp_path), Place(tmp_path / "a", 1, "cpu"))

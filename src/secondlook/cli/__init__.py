@@ -20,6 +20,7 @@ from secondlook.cli import (
     rerank,
     retrieve,
     search,
+    train,
     types_,
     warm,
 )
@@ -45,6 +46,7 @@ app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
+app.command()(train.train)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
 app.command()(doctor.doctor)

@@ -116,6 +116,11 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     return _outcome(start, data, place, _Run(plan, state, before, at_start))
 
 
+def validate_every(settings: RankingPhase, steps: int) -> int:
+    """After how many steps the ranker is validated and the run saved."""
+    return settings.validate_every or max(1, steps // _VALIDATIONS)
+
+
 @contextmanager
 def prepared(model: Model, settings: RankingPhase, device: torch.device) -> Iterator[None]:
     """The network as it is trained: dropout, frozen parts, and the attention that trains fastest.
@@ -180,7 +185,7 @@ def _arguments(
     *,
     validated: bool,
 ) -> TrainingArguments:
-    every = settings.validate_every or max(1, plan.steps // _VALIDATIONS)
+    every = validate_every(settings, plan.steps)
     return TrainingArguments(
         output_dir=str((place.folder / "run").resolve()),
         per_device_train_batch_size=settings.batch,

@@ -1,0 +1,236 @@
+"""A recipe becomes a ranker, one phase after the other, each from the checkpoint of the last.
+
+Everything on the way lies in a work folder beside the ranker: `00-start`, `01-pointwise`, … are
+whole checkpoints, and a phase's folder ending in `.work` is where it was when it was killed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shutil import copyfile, copytree
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from secondlook.data.durable import write_at_once
+from secondlook.errors import CheckpointProblem, MalformedInput, SecondlookError
+from secondlook.model.checkpoint import CARD, base_name, locate, open_checkpoint, replacing
+from secondlook.model.network import load_model, new_joint, new_warm, save_model
+from secondlook.model.settings import Phase as LineagePhase
+from secondlook.model.warm import Warm
+from secondlook.train.groups import Groups
+from secondlook.train.phase import Outcome, Place, TrainData, Unwatched
+from secondlook.train.phases import run_phase
+from secondlook.train.recipe import NAME, Recipe, resolved
+from secondlook.train.report import draw_curve, full_card
+from secondlook.train.settings import WarmPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from secondlook.model.network import Model
+    from secondlook.model.settings import RankerSettings
+    from secondlook.train.phase import Watch
+    from secondlook.train.settings import PhaseSettings
+
+_OUTCOME = "outcome.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A recipe with the places it is used in."""
+
+    recipe: Recipe
+    output: Path
+    base: str | Path
+    """The recipe's own, or what is taken instead."""
+    data: TrainData
+    watch: Watch = field(default_factory=Unwatched)
+    device: str | None = None
+    report_to: tuple[str, ...] = ()
+
+    @property
+    def work(self) -> Path:
+        """Where the run lives until it is done, and its phases' checkpoints after."""
+        return self.output.with_name(self.output.name + ".work")
+
+    @property
+    def named(self) -> Recipe:
+        """The recipe with the base it really starts from, without where that lies."""
+        return self.recipe.model_copy(update={"base": base_name(self.base)})
+
+
+def job(
+    recipe: Recipe,
+    folder: Path,
+    output: Path,
+    *,
+    base: str | Path | None = None,
+    watch: Watch | None = None,
+    device: str | None = None,
+    report_to: tuple[str, ...] = (),
+) -> Job:
+    """Find the recipe's files in `folder`; raises MalformedInput for one that is not there."""
+    names = [*recipe.data.train, *([recipe.data.validation] if recipe.data.validation else [])]
+    for name in names:
+        if not (folder / name).is_file():
+            raise MalformedInput(
+                folder / name,
+                None,
+                "the recipe names it and it is not there; make it with `secondlook mine`, or say "
+                "where it is: --data FOLDER",
+            )
+    data = TrainData(
+        folder,
+        tuple(folder / name for name in recipe.data.train),
+        folder / recipe.data.validation if recipe.data.validation else None,
+    )
+    return Job(recipe, output, base or recipe.base, data, watch or Unwatched(), device, report_to)
+
+
+def train(job: Job, *, resume: bool = False) -> RankerSettings:
+    """Run all phases and write the ranker; gives what the ranker says of itself.
+
+    With `resume`, what an earlier run left is continued, to the same result as if it had never
+    been interrupted; without it, such a run is not touched.
+    """
+    if job.output.is_dir() and any(job.output.iterdir()) and not resume:
+        raise CheckpointProblem(f"{job.output} is there already; give another name, or remove it")
+    _claim(job, resume=resume)
+    folder = _begin(job)
+    data, outcomes = job.data, []
+    phases = job.recipe.phases
+    for number, settings in enumerate(phases, start=1):
+        if isinstance(settings, WarmPhase):
+            continue
+        name = f"{number:02}-{settings.phase}"
+        done = job.work / name
+        if not done.is_dir():
+            job.watch.say(f"phase {number} of {len(phases)}: {settings.phase}")
+            _run(job, settings, folder, data, done)
+        outcome = _read_outcome(job, name)
+        outcomes.append((settings.phase, outcome))
+        folder, data = done, outcome.data
+    return _finish(job, folder, outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is remembered of a phase beside its checkpoint."""
+
+    data: TrainData
+    history: tuple[Mapping[str, float], ...]
+    keep: tuple[Path, ...]
+
+
+def begin(recipe: Recipe, base: str | Path) -> Model:
+    """The ranker before its first phase; a new head is the same for the same seed."""
+    torch.manual_seed(recipe.seed)
+    first = recipe.phases[0]
+    if isinstance(first, WarmPhase):
+        model = new_warm(base, separate_layers=first.separate_layers, encode=recipe.encode)
+        assert isinstance(model.network, Warm)
+        if first.cross_attention:
+            return model
+        return new_warm(base, separate_layers=len(model.network.beta), encode=recipe.encode)
+    folder = locate(base)
+    if (folder / CARD).is_file() and open_checkpoint(folder).settings.warm is not None:
+        if recipe.encode:
+            raise SecondlookError(
+                f"{base} is a warm ranker, and goes on as it encodes already; leave [encode] out"
+            )
+        return load_model(base)
+    return new_joint(base, recipe.encode)
+
+
+def _claim(job: Job, *, resume: bool) -> None:
+    """Make the work folder this recipe's own, or see that it is."""
+    kept = job.work / NAME
+    files = (*job.data.train, *([job.data.validate] if job.data.validate else []))
+    digests = "".join(f"# {path.name} {Groups.open([path]).fingerprint}\n" for path in files)
+    text = resolved(job.named) + digests
+    if not kept.is_file():
+        job.work.mkdir(parents=True, exist_ok=True)
+        write_at_once(kept, text)
+    elif not resume:
+        raise SecondlookError(
+            f"an earlier run left {job.work}; continue it with --resume, or remove it"
+        )
+    elif kept.read_text("utf-8") != text:
+        raise SecondlookError(
+            f"{kept} is of another recipe or other data than this one, so it cannot be continued; "
+            f"give another name for the ranker, or remove {job.work}"
+        )
+
+
+def _begin(job: Job) -> Path:
+    first = job.recipe.phases[0]
+    folder = job.work / ("01-warm" if isinstance(first, WarmPhase) else "00-start")
+    if not folder.is_dir():
+        model = begin(job.recipe, job.base)
+        if isinstance(first, WarmPhase):
+            model = _learned(model, "warm", Outcome(model, job.data))
+        save_model(model, folder)
+    return folder
+
+
+def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: Path) -> None:
+    """One phase, from a checkpoint to the next."""
+    place = Place(
+        done.with_name(done.name + ".work"),
+        job.recipe.seed,
+        job.device,
+        job.watch,
+        job.report_to,
+    )
+    outcome = run_phase(settings, load_model(start, untrained_head=True), data, place)
+    kept = {
+        "data": {
+            "train": [str(path.absolute()) for path in outcome.data.train],
+            "validate": str(outcome.data.validate.absolute()) if outcome.data.validate else None,
+        },
+        "history": [dict(point) for point in outcome.history],
+        "keep": [str(path.absolute()) for path in outcome.keep],
+    }
+    write_at_once(place.folder / _OUTCOME, json.dumps(kept))
+    save_model(_learned(outcome.model, settings.phase, outcome), done)
+
+
+def _learned(model: Model, name: str, outcome: Outcome) -> Model:
+    lineage = model.settings.lineage
+    phase = LineagePhase(name=name, data=dict(outcome.learned_from), metrics=dict(outcome.metrics))
+    longer = lineage.model_copy(update={"phases": (*lineage.phases, phase)})
+    return replace(model, settings=model.settings.model_copy(update={"lineage": longer}))
+
+
+def _read_outcome(job: Job, name: str) -> Kept:
+    kept: dict[str, Any] = json.loads((job.work / f"{name}.work" / _OUTCOME).read_text("utf-8"))
+    given = kept["data"]
+    data = TrainData(
+        job.data.folder,
+        tuple(Path(path) for path in given["train"]),
+        Path(given["validate"]) if given["validate"] else None,
+    )
+    return Kept(data, tuple(kept["history"]), tuple(Path(path) for path in kept["keep"]))
+
+
+def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]]) -> RankerSettings:
+    """The last checkpoint, with what a person wants to know of it, as the ranker."""
+    settings = open_checkpoint(last).settings
+    with replacing(job.output) as half:
+        copytree(last, half, dirs_exist_ok=True)
+        recipe = resolved(job.named, settings.encode)
+        (half / NAME).write_text(recipe, encoding="utf-8")
+        for _, kept in outcomes:
+            for path in kept.keep:
+                copyfile(path, half / path.name)
+        curves = [(name, kept.history) for name, kept in outcomes if kept.history]
+        if curves and not draw_curve(half / "curve.png", curves):
+            job.watch.say("no curve was drawn: pip install 'secondlook[report]'")
+        (half / "README.md").write_text(
+            full_card(settings, recipe, job.data, curve=(half / "curve.png").is_file()),
+            encoding="utf-8",
+        )
+    return settings

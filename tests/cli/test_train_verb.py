@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from safetensors.numpy import load_file
+from typer.testing import CliRunner
+
+import tiny
+from command_line import secondlook
+from invented import invent
+from secondlook.cli import app
+from secondlook.errors import CheckpointProblem, MalformedInput, SecondlookError
+from secondlook.train.groups import write_groups
+
+RECIPE = """
+base = "some/where"
+seed = 5
+
+[data]
+train = ["train.parquet"]
+validation = "dev.parquet"
+
+[[phases]]
+phase = "pointwise"
+batch = 4
+epochs = 3
+learning_rate = 1e-3
+validate_every = 5
+
+[[phases]]
+phase = "listwise"
+negatives = 3
+batch = 4
+epochs = 4
+learning_rate = 1e-3
+validate_every = 3
+"""
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """A recipe with its data beside it, and a base."""
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    (tmp_path / "my.toml").write_text(RECIPE)
+    write_groups(tmp_path / "train.parquet", invent(24, seed=1), about={"queries": "invented"})
+    write_groups(tmp_path / "dev.parquet", invent(8, seed=2), about={})
+    return tmp_path
+
+
+def arguments(bench, name, *more):
+    base = bench / "base"
+    given = bench / "my.toml", "-o", bench / name, "--base", base, "--device", "cpu", *more
+    return ["train", *map(str, given)]
+
+
+def run(bench, name, *more):
+    """In this process, which is quicker than another."""
+    done = CliRunner().invoke(app, arguments(bench, name, *more), catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def weights(ranker):
+    return {
+        name: array.tobytes() for name, array in load_file(ranker / "model.safetensors").items()
+    }
+
+
+def test_a_recipe_becomes_a_ranker_with_all_that_is_known_of_it(bench):
+    made = json.loads(run(bench, "ranker", "--json"))
+    assert [phase["name"] for phase in made["phases"]] == ["pointwise", "listwise"]
+    assert made["phases"][1]["metrics"]["steps"] == 24
+    assert made["phases"][1]["data"]["train.parquet"].startswith("sha256:")
+    ranker = bench / "ranker"
+    assert "scalar_learning_rate" in (ranker / "recipe.toml").read_text()
+    card = (ranker / "README.md").read_text()
+    assert "queries: invented" in card
+    assert "sha256:" in card
+    assert "## Licence" in card
+    assert (ranker / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert str(bench) not in card + (ranker / "recipe.toml").read_text()
+
+
+@pytest.mark.timeout(300)
+def test_a_run_killed_three_times_gives_the_same_weights_as_one_never_killed(bench, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: sums depend on how they are shared out
+    run(bench, "whole")
+    draw = random.Random()  # any moment will do
+    for _ in range(3):
+        _kill(bench, saves=draw.randint(1, 3), seconds=draw.uniform(0, 0.1))
+    secondlook(*arguments(bench, "killed", "--resume"))
+    assert weights(bench / "killed") == weights(bench / "whole")
+
+
+def _kill(bench, *, saves, seconds):
+    """Start or continue the run, and kill it a moment after it has saved so many times."""
+    command = [sys.executable, "-m", "secondlook", *arguments(bench, "killed", "--resume")]
+    before = _saved(bench / "killed.work")
+    process = subprocess.Popen(command, env=os.environ, stderr=subprocess.PIPE)
+    seen = set()
+    while process.poll() is None and len(seen) < saves:
+        seen |= _saved(bench / "killed.work") - before
+        time.sleep(0.002)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
+
+
+def _saved(work):
+    return {path.parent for path in work.glob("*.work/run/checkpoint-*/whole")}
+
+
+def test_an_earlier_run_is_not_touched_without_resume_nor_by_another_recipe(bench):
+    run(bench, "ranker")
+    with pytest.raises(CheckpointProblem, match="is there already"):
+        run(bench, "ranker")
+    (bench / "my.toml").write_text(RECIPE.replace("seed = 5", "seed = 6"))
+    with pytest.raises(SecondlookError, match="another recipe"):
+        run(bench, "ranker", "--resume")
+
+
+def test_a_dry_run_says_what_would_happen_and_writes_nothing(bench):
+    before = sorted(path.name for path in bench.iterdir())
+    said = run(bench, "ranker", "--dry-run")
+    assert "1. pointwise: 24 queries, 18 steps, 144 pairs" in said
+    assert "2. listwise: 24 queries, 24 steps, 384 pairs" in said
+    assert re.search(r"in all about \d+ s", said)
+    assert sorted(path.name for path in bench.iterdir()) == before
+
+
+def test_a_missing_group_file_is_said_before_anything_is_done(bench):
+    (bench / "dev.parquet").unlink()
+    with pytest.raises(MalformedInput, match="secondlook mine"):
+        run(bench, "ranker")
+    assert not (bench / "ranker.work").exists()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from math import log2
+
+import numpy as np
+import pytest
+
+from secondlook.train.groups import Group
+from secondlook.train.validation import Validation
+from secondlook.types import Document, Query
+
+
+class ByName:
+    """Scores a document by the number it is named after."""
+
+    def score(self, pairs):
+        return np.array([float(document.id) for _, document in pairs], np.float32)
+
+
+def group(name, labels, missed=()):
+    documents = tuple(Document(str(at), "text") for at in range(len(labels)))
+    return Group(Query(name, "q"), documents, labels, (0,) * len(labels), missed=missed)
+
+
+def test_the_measure_counts_what_the_first_look_missed():
+    """The last document is ranked first: found at rank 1, one more is not there at all."""
+    found = Validation([group("a", (0, -1, 1), missed=(1,))], "nDCG@10")(ByName())
+    assert found == pytest.approx(1 / (1 + 1 / log2(3)))
+
+
+def test_it_is_the_mean_over_judged_queries():
+    groups = [group("a", (1, 0)), group("b", (0, 1)), group("c", (-1, -1))]
+    validation = Validation(groups, "RR@10")
+    assert validation(ByName()) == pytest.approx((0.5 + 1) / 2)
+    assert len(validation) == 4
+
+
+def test_only_the_first_queries_where_a_limit_is_set():
+    groups = [group("a", (1, 0)), group("b", (0, 1))]
+    assert Validation(groups, "RR@10", limit=1)(ByName()) == pytest.approx(0.5)
