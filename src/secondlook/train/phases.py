@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from secondlook.train.settings import PhaseSettings
 
 _MODULES = {
+    "adapt": "secondlook.train.adapt",
     "denoise": "secondlook.train.denoise",
     "pointwise": "secondlook.train.ranking",
     "listwise": "secondlook.train.ranking",

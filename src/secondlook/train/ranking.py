@@ -28,6 +28,7 @@ from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome
 from secondlook.train.ranker import precision_of, ranker_of, types_of
 from secondlook.train.settings import (
+    AdaptPhase,
     DistilPhase,
     ListwisePhase,
     PairwisePhase,
@@ -97,7 +98,7 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
 
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
     at_start = _measured_at_start(measured, place.folder / "start.json")
-    with prepared(start, settings, device), _quiet():
+    with prepared(start, settings, device), quiet():
         trainer = GroupTrainer(
             start.network,
             Learning(
@@ -122,7 +123,9 @@ def validate_every(settings: RankingPhase, steps: int) -> int:
 
 
 @contextmanager
-def prepared(model: Model, settings: RankingPhase, device: torch.device) -> Iterator[None]:
+def prepared(
+    model: Model, settings: RankingPhase | AdaptPhase, device: torch.device
+) -> Iterator[None]:
     """The network as it is trained: dropout, frozen parts, and the attention that trains fastest.
 
     On a CPU that is the plain one: the fused kernels were slower under bf16 (docs/decisions/0071).
@@ -304,7 +307,7 @@ def _say_unused(plan: Lesson, place: Place) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Trainer sets the verbosity of all of transformers; it is set back here."""
     untyped: Any = logging
     verbosity = untyped.get_verbosity()

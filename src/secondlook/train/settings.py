@@ -95,6 +95,40 @@ class DistilPhase(RankingPhase):
     """The teacher's scores are divided by it, for `kl`."""
 
 
+class AdaptPhase(PhaseSettings):
+    """BERT's own training goes on with the user's corpus: hidden words and next sentences."""
+
+    phase: Literal["adapt"] = "adapt"
+    corpus: str
+    """A file or folder of documents as `secondlook index` reads them, beside the group files."""
+    epochs: float = Field(5.0, gt=0)
+    """Times every document is seen, each time with other words hidden."""
+    max_steps: int | None = Field(None, ge=1)
+    """Instead of `epochs`."""
+    batch: int = Field(128, ge=1)
+    """Documents per step and device."""
+    at_once: int = Field(32, ge=1)
+    """Of them, in one forward; the rest is accumulated."""
+    max_length: int = Field(128, ge=8)
+    hidden_share: float = Field(0.15, gt=0, lt=1)
+    whole_words: bool = False
+    """Hide all pieces of a word together."""
+    learning_rate: float = Field(1e-6, gt=0)
+    head_steps: int = Field(500, ge=0)
+    """The heads that find words and next sentences start untrained: so many steps are theirs
+    alone, with the encoder as it was, so that their first errors do not spoil it."""
+    head_learning_rate: float = Field(1e-3, gt=0)
+    warmup: float = Field(0.1, ge=0, lt=1)
+    weight_decay: float = Field(0.01, ge=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    freeze_embeddings: bool = False
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    held_out: int = Field(500, ge=1)
+    """So many documents (a tenth of the corpus at most) are kept out, to measure perplexity."""
+    save_every: int | None = Field(None, ge=1)
+    """Steps; None is ten times in the whole phase."""
+
+
 class DenoisePhase(PhaseSettings):
     """Unlabelled candidates that score like positives are taken out of the training groups."""
 
@@ -116,6 +150,12 @@ class DenoisePhase(PhaseSettings):
 
 
 Phase = Annotated[
-    WarmPhase | DenoisePhase | PointwisePhase | ListwisePhase | PairwisePhase | DistilPhase,
+    WarmPhase
+    | AdaptPhase
+    | DenoisePhase
+    | PointwisePhase
+    | ListwisePhase
+    | PairwisePhase
+    | DistilPhase,
     Field(discriminator="phase"),
 ]

@@ -1,0 +1,281 @@
+"""DR-BERT's first phase: the encoder goes on with BERT's own training, on the user's corpus."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import ceil, exp
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch.utils.data import Dataset, SequentialSampler
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
+
+from secondlook.data import read_corpus
+from secondlook.data.durable import replacing_file, write_at_once
+from secondlook.encode.template import Template
+from secondlook.errors import SecondlookError, UnusableTokenizer
+from secondlook.score.torch_backend import best_device
+from secondlook.train.phase import Outcome
+from secondlook.train.pretraining import Pretraining, gather
+from secondlook.train.ranker import precision_of
+from secondlook.train.ranking import prepared, quiet
+from secondlook.train.sentences import NO_NEXT, Example, Recital, Sentences
+from secondlook.train.trainer import WHOLE, last_whole, saved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from transformers import TrainerControl
+
+    from secondlook.model.network import Model
+    from secondlook.train.phase import Place, TrainData, Watch
+    from secondlook.train.settings import AdaptPhase
+
+_MASKS = ("[MASK]", "<mask>")
+_HELD_OUT_EPOCH = 2**31  # no training epoch draws as the held-out documents are drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How well the hidden words of held-out documents are found."""
+
+    perplexity: float
+    next_accuracy: float
+
+
+def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Outcome:
+    """The ranker with its encoder adapted; its head is as it was."""
+    device = torch.device(place.device or best_device())
+    recital = _recital(settings, start, data, place)
+    kept_out = min(settings.held_out, len(recital.sentences) // 10)
+    if not kept_out:
+        raise SecondlookError(
+            f"{settings.corpus} has {len(recital.sentences)} documents with text; to adapt to a "
+            "corpus takes thousands, and ten at the least"
+        )
+    order = np.random.default_rng(place.seed).permutation(len(recital.sentences)).tolist()
+    held_out, learned = order[:kept_out], order[kept_out:]
+    torch.manual_seed(place.seed)
+    network = Pretraining(start.network)
+    teach = _Teach(settings, network, recital, learned, place, device)
+    with prepared(start, settings, device), quiet():
+        teach.heads()
+        before = _measured(teach, held_out, place.folder / "start.json")
+        steps = teach.all()
+        after = measure(network, recital, held_out, settings.at_once, start.network.pad_id)
+    place.watch.say(
+        f"perplexity on {kept_out:,} held-out documents: {before.perplexity:.2f} before, "
+        f"{after.perplexity:.2f} after"
+    )
+    metrics = {
+        "steps": float(steps),
+        "documents": float(len(learned)),
+        "perplexity": after.perplexity,
+        "perplexity at the start": before.perplexity,
+        "next sentence": after.next_accuracy,
+        "next sentence at the start": before.next_accuracy,
+    }
+    learned_from = {Path(settings.corpus).name: recital.sentences.fingerprint}
+    return Outcome(start, data, learned_from, metrics, teach.history)
+
+
+def measure(
+    network: Pretraining, recital: Recital, documents: Sequence[int], at_once: int, pad_id: int
+) -> Held:
+    """The same hidden words each time, so that two figures can be compared."""
+    lost, hidden, right, asked = 0.0, 0, 0, 0
+    device = next(network.parameters()).device
+    network.eval()
+    for first in range(0, len(documents), at_once):
+        some = [recital.example(one, _HELD_OUT_EPOCH) for one in documents[first : first + at_once]]
+        batch = {name: rows.to(device) for name, rows in gather(some, pad_id).items()}
+        with torch.inference_mode():
+            found = network(**batch)
+        count = sum(len(example.hidden) for example in some)
+        lost, hidden = lost + float(found["words"]) * count, hidden + count
+        right += int(found["right"])
+        asked += sum(example.follows != NO_NEXT for example in some)
+    return Held(exp(lost / hidden), right / max(asked, 1))
+
+
+class _Teach:
+    """The two stages of learning, each resumable."""
+
+    def __init__(
+        self,
+        settings: AdaptPhase,
+        network: Pretraining,
+        recital: Recital,
+        learned: list[int],
+        place: Place,
+        device: torch.device,
+    ) -> None:
+        self.settings, self.network, self.recital = settings, network, recital
+        self._learned, self._place, self._device = learned, place, device
+        self.history: tuple[dict[str, float], ...] = ()
+
+    def heads(self) -> None:
+        """The heads alone, until they read the encoder as it is."""
+        kept = self._place.folder / "heads.safetensors"
+        if not kept.is_file():
+            trainable = [w for w in self.network.network.parameters() if w.requires_grad]
+            for weight in trainable:
+                weight.requires_grad = False
+            rate = self.settings.head_learning_rate
+            if self.settings.head_steps:
+                self._train("heads", self.settings.head_steps, rate, "warming up the heads")
+            for weight in trainable:
+                weight.requires_grad = True
+            with replacing_file(kept) as half:
+                save_file(self.network.heads.state_dict(), half)
+        self.network.heads.load_state_dict(load_file(kept))
+
+    def all(self) -> int:
+        """Heads and encoder together; gives the number of steps."""
+        per_epoch = ceil(len(self._learned) / self.settings.batch)
+        steps = self.settings.max_steps or ceil(self.settings.epochs * per_epoch)
+        logged = self._train("run", steps, self.settings.learning_rate, "adapting")
+        self.history = tuple(
+            {"step": float(point["step"]), "loss": float(point["loss"])}
+            for point in logged
+            if "loss" in point
+        )
+        rmtree(self._place.folder / "run", ignore_errors=True)
+        return steps
+
+    def _train(self, name: str, steps: int, rate: float, doing: str) -> list[dict[str, Any]]:
+        settings, place = self.settings, self._place
+        run = place.folder / name
+        at_once = min(settings.at_once, settings.batch)
+        accumulated = ceil(settings.batch / at_once)
+        arguments = TrainingArguments(
+            output_dir=str(run.resolve()),
+            per_device_train_batch_size=at_once,
+            gradient_accumulation_steps=accumulated,
+            max_steps=steps,
+            learning_rate=rate,
+            warmup_steps=settings.warmup if settings.warmup * steps >= 1 else 0,
+            lr_scheduler_type="linear",
+            weight_decay=settings.weight_decay,
+            optim="adamw_torch_fused",
+            bf16=precision_of(settings.precision, self._device) == "bf16",
+            use_cpu=self._device.type == "cpu",
+            save_strategy="steps",
+            save_steps=settings.save_every or max(1, steps // 10),
+            save_total_limit=2,
+            logging_steps=max(1, steps // 100),
+            log_level="error",
+            disable_tqdm=True,
+            report_to=list(place.report_to) or "none",
+            remove_unused_columns=False,
+            dataloader_pin_memory=self._device.type == "cuda",
+            seed=place.seed,
+        )
+        shown = _Shown(self.recital, self._learned, steps * at_once * accumulated)
+        trainer = _Reciter(self.network, arguments, shown, place.watch)
+        last = last_whole(run)
+        state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+        place.watch.begin(doing, steps, done=state.global_step if state else 0)
+        if state is not None and state.global_step >= steps:
+            self.network.load_state_dict(load_file(f"{last}/model.safetensors"))
+        else:
+            trainer.train(resume_from_checkpoint=str(last) if last else None)
+            state = trainer.state
+        return list(state.log_history)
+
+
+class _Shown(Dataset[Example]):
+    """All that is shown in the whole training, in order: epoch after epoch, each shuffled."""
+
+    def __init__(self, recital: Recital, documents: list[int], count: int) -> None:
+        self._recital, self._documents, self._count = recital, documents, count
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: int) -> Example:
+        epoch, at = divmod(place, len(self._documents))
+        if epoch != self._epoch:
+            rng = np.random.default_rng((self._recital.seed, epoch))
+            self._epoch, self._order = epoch, rng.permutation(len(self._documents))
+        return self._recital.example(self._documents[self._order[at]], epoch)
+
+
+class _Reciter(Trainer):
+    """Takes the examples in the order they are given."""
+
+    def __init__(
+        self, network: Pretraining, arguments: TrainingArguments, shown: _Shown, watch: Watch
+    ) -> None:
+        pad_id = network.network.pad_id
+        self._shown = shown
+        super().__init__(
+            model=network,
+            args=arguments,
+            train_dataset=shown,
+            data_collator=lambda examples: gather(examples, pad_id),
+            callbacks=[_Teller(watch)],
+        )
+        self.remove_callback(PrinterCallback)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> SequentialSampler:  # noqa: ANN401 - theirs
+        return SequentialSampler(self._shown)
+
+
+class _Teller(TrainerCallback):
+    """Tells the watcher what happens, and marks what is whole."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """One more step."""
+        documents = args.per_device_train_batch_size * args.gradient_accumulation_steps
+        losses = [logged["loss"] for logged in state.log_history[-1:] if "loss" in logged]
+        self._watch.step(documents, {"loss": losses[0]} if losses else {})
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """All files of the state are there."""
+        if state.is_world_process_zero:
+            write_at_once(saved(Path(str(args.output_dir)), state.global_step) / WHOLE, "")
+
+
+def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Recital:
+    tokenizer = start.tokenizer
+    masks = [mask for mask in map(tokenizer.token_to_id, _MASKS) if mask is not None]
+    if not masks:
+        raise UnusableTokenizer(
+            "the tokenizer has no [MASK] or <mask>, so no word can be hidden; adapt a base that "
+            "was pre-trained by hiding words"
+        )
+    source = data.folder / settings.corpus
+    corpus = read_corpus(source if source.exists() else settings.corpus)
+    return Recital(
+        Sentences.store(place.folder / "sentences", corpus, tokenizer),
+        Template.read(tokenizer, "joint"),
+        min(settings.max_length, start.settings.encode.max_length),
+        settings.hidden_share,
+        settings.whole_words,
+        masks[0],
+        tokenizer.get_vocab_size(),
+        place.seed,
+    )
+
+
+def _measured(teach: _Teach, held_out: Sequence[int], kept: Path) -> Held:
+    """The figure before; kept, so that a resume need not undo what was learnt since."""
+    if not kept.is_file():
+        pad_id = teach.network.network.pad_id
+        found = measure(teach.network, teach.recital, held_out, teach.settings.at_once, pad_id)
+        write_at_once(kept, json.dumps([found.perplexity, found.next_accuracy]))
+    return Held(*json.loads(kept.read_text("utf-8")))
