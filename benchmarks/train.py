@@ -42,7 +42,6 @@ from secondlook.train.settings import PointwisePhase
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 GOAL = 1.5
 QUERIES_PER_STEP, LEARNING_RATE, LENGTH = 8, 5e-5, 256
-FORWARD_TOKENS = int(os.environ.get("FT", "8192"))
 OURS, PEER = "secondlook", "sentence-transformers"
 
 
@@ -139,7 +138,6 @@ def ours(start: Path, groups: list[Group], folder: Path) -> float:
             dropout=0,
             freeze_embeddings=True,
             weight_decay=0,
-            forward_tokens=FORWARD_TOKENS,
         ),
         load_model(start, untrained_head=True),
         TrainData(folder, (folder / "groups.parquet",)),
