@@ -48,6 +48,8 @@ class PhasePlan:
     """The most memory seen while a few of its steps were tried."""
 
     def __str__(self) -> str:
+        if self.phase == "warm":
+            return "warm: at once"
         if self.steps is None:
             return f"{self.phase}: not estimated"
         assert self.seconds is not None
