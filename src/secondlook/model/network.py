@@ -109,7 +109,7 @@ def new_joint(base: str | Path, encode: Mapping[str, Any] | None = None) -> Mode
     model = load_model(base, untrained_head=True)
     if not isinstance(model.network, Joint):
         raise CheckpointProblem(
-            f"{base} is of another form already; a joint ranker starts from an encoder"
+            f"{base} is of the {model.settings.form} form; a joint ranker starts from an encoder"
         )
     changed = EncodeSettings.model_validate(model.settings.encode.model_dump() | dict(encode or {}))
     classifier = model.network.classifier

@@ -88,6 +88,13 @@ class RankerSettings(Settings):
     ] = None
     lineage: Lineage
 
+    @property
+    def form(self) -> Literal["joint", "warm", "frozen"]:
+        """What kind of network it is."""
+        if self.frozen is not None:
+            return "frozen"
+        return "joint" if self.warm is None else "warm"
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.warm is not None and self.frozen is not None:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from secondlook.encode.encoder import Encoder
-from secondlook.score.ranker import Ranker
-from secondlook.score.torch_backend import TorchBackend, best_device
+from secondlook.score.torch_backend import best_device
 from secondlook.train import ranking
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Place, TrainData
 from secondlook.train.phases import run_phase
-from secondlook.train.ranker import precision_of
+from secondlook.train.ranker import precision_of, ranker_of
 from secondlook.train.run import begin
 from secondlook.train.settings import RankingPhase
 from secondlook.train.validation import Validation
@@ -50,6 +49,8 @@ class PhasePlan:
     """The most memory seen while a few of its steps were tried."""
 
     def __str__(self) -> str:
+        if self.phase == "warm":
+            return "warm: at once"
         if self.steps is None:
             return f"{self.phase}: not estimated"
         assert self.seconds is not None
@@ -149,9 +150,9 @@ def _validation_seconds(
     whole = Validation(groups, settings.measure, settings.validate_queries)
     some = Validation(groups, settings.measure, _TRIED_QUERIES)
     precision = precision_of(settings.precision, device)
-    backend = TorchBackend(model.network, device=str(device), precision=precision)
+    ranker = ranker_of(model, None, device, precision)
     began = time.perf_counter()
-    some(Ranker(model.settings, model.tokenizer, backend))
+    some(ranker)
     once = (time.perf_counter() - began) * len(whole) / len(some)
     return once * (1 + steps / ranking.validate_every(settings, steps))
 

@@ -51,8 +51,9 @@ class RankingPhase(PhaseSettings):
     freeze_embeddings: bool = False
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`auto` is bf16 where the hardware has it."""
-    forward_tokens: int = Field(8192, ge=1)
-    """Pairs of like length are scored together, up to this many tokens with their padding."""
+    forward_tokens: int | None = Field(None, ge=1)
+    """Pairs of like length are scored together, up to this many tokens with their padding; None is
+    1,024 on a CPU, whose caches are small, and 16,384 elsewhere."""
     backward_tokens: int = Field(65_536, ge=1)
     """A step with more tokens is cut up and accumulated; halved when memory runs out."""
     measure: str = "nDCG@10"

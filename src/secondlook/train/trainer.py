@@ -65,6 +65,8 @@ class GroupTrainer(Trainer):
         self._order = order
         self.network, self._learning = network, learning
         self.backward_tokens = learning.settings.backward_tokens
+        small = args.device.type == "cpu"
+        self._forward_tokens = learning.settings.forward_tokens or (1024 if small else 16_384)
         self.pairs, self.last_loss = 0, float("nan")
         super().__init__(
             model=network,
@@ -159,7 +161,7 @@ class GroupTrainer(Trainer):
                 self.network.inputs,
                 groups,
                 pad_id=self.network.pad_id,
-                forward_tokens=min(self._learning.settings.forward_tokens, self.backward_tokens),
+                forward_tokens=min(self._forward_tokens, self.backward_tokens),
                 device=self.args.device,
                 windows=self._learning.windows,
             )
