@@ -17,6 +17,12 @@ with attention between query and document (`secondlook.safetensors`, which only 
 **Do not load it as a cross-encoder elsewhere**: it has no classification head, and a library that
 makes one up scores at random.
 """
+_FROZEN = """
+It is of secondlook's *frozen* form: an encoder that was not trained further (`model.safetensors`)
+with a small network over its features (`secondlook.safetensors`, which only secondlook reads).
+**Do not load it as a cross-encoder elsewhere**: it has no classification head, and a library that
+makes one up scores at random.
+"""
 
 
 def card(settings: RankerSettings) -> str:
@@ -32,6 +38,8 @@ def card(settings: RankerSettings) -> str:
         lines += ["", "**Its head was never trained: its scores mean nothing yet.**"]
     if settings.warm is not None:
         lines += [_WARM.rstrip()]
+    elif settings.frozen is not None:
+        lines += [_FROZEN.rstrip()]
     else:
         lines += [_JOINT.rstrip().format(except_for=_only_here(settings))]
     if settings.lineage.phases:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.export import Dim
 
 from secondlook.errors import BackendProblem, MissingExtra
+from secondlook.model.frozen import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,11 @@ OUTPUT = "logits"
 
 def write_onnx(network: CrossEncoder, path: Path) -> None:
     """Write the network in float32; the graph's inputs are `network.inputs`, as int64."""
+    if isinstance(network, Frozen):
+        raise BackendProblem(
+            "a ranker of the frozen form has no graph: its LSTM layers read texts of any length "
+            "without their padding; score it with the torch back end"
+        )
     # A β that wants a gradient makes attention take another road than it takes in inference.
     frozen = deepcopy(network).cpu().eval().requires_grad_(False)  # noqa: FBT003 - torch's form
     example = {name: _example(name) for name in network.inputs}

@@ -35,8 +35,9 @@ from secondlook.model.checkpoint import (
     weight_files,
     write_settings,
 )
+from secondlook.model.frozen import Frozen
 from secondlook.model.joint import Joint, fold_two_logits
-from secondlook.model.settings import Lineage, RankerSettings, WarmSettings
+from secondlook.model.settings import FrozenSettings, Lineage, RankerSettings, WarmSettings
 from secondlook.model.warm import Warm
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel
 
-CrossEncoder = Joint | Warm
+CrossEncoder = Joint | Warm | Frozen
 
 EXTRA = "secondlook.safetensors"
-"""What the warm form has beside its encoder: its scalars and its head."""
+"""What the warm and the frozen form have beside their encoder."""
 _TRAVELLING = ("tokenizer_config.json", "special_tokens_map.json", TYPES)
 _HEADS = ("classifier.weight", "classifier.out_proj.weight")
 """The last layer of the families' heads."""
@@ -78,7 +79,11 @@ def load_model(source: str | Path, *, untrained_head: bool = False) -> Model:
         raise _untrained(folder)
     files = _read_files(folder)
     network: CrossEncoder
-    if settings.warm is None:
+    if settings.frozen is not None:
+        encoder = _load_encoder(folder)
+        network = Frozen(encoder, settings.frozen, strm=settings.encode.strm)
+        _load_own(network, folder / EXTRA)
+    elif settings.warm is None:
         classifier, trained = _load_classifier(folder, untrained_head=untrained_head)
         settings = settings.model_copy(update={"trained": trained and settings.trained})
         network = Joint(classifier, strm=settings.encode.strm)
@@ -104,7 +109,7 @@ def new_joint(base: str | Path, encode: Mapping[str, Any] | None = None) -> Mode
     model = load_model(base, untrained_head=True)
     if not isinstance(model.network, Joint):
         raise CheckpointProblem(
-            f"{base} is of the warm form; a joint ranker starts from an encoder"
+            f"{base} is of the {model.settings.form} form; a joint ranker starts from an encoder"
         )
     changed = EncodeSettings.model_validate(model.settings.encode.model_dump() | dict(encode or {}))
     classifier = model.network.classifier
@@ -144,6 +149,23 @@ def new_warm(
     network = _warm(encoder, settings.encode, settings.warm)
     files = _read_files(folder) | dict(biencoder.files)
     return Model(network.eval(), tokenizer, settings, files)
+
+
+def new_frozen(start: Model, frozen: FrozenSettings) -> Model:
+    """A ranker over the features of `start`'s encoder; what is above them is new and random."""
+    network = start.network
+    if isinstance(network, Frozen):
+        raise CheckpointProblem("the ranker is of the frozen form already")
+    encoder: Any = network.classifier.base_model if isinstance(network, Joint) else network.encoder
+    settings = RankerSettings(
+        encode=start.settings.encode.model_copy(update={"form": "warm"}),
+        frozen=frozen,
+        trained=False,
+        lineage=start.settings.lineage,
+    )
+    made = Frozen(encoder, frozen, strm=settings.encode.strm)
+    files = {name: content for name, content in start.files.items() if name in _TRAVELLING}
+    return Model(made.eval(), start.tokenizer, settings, files)
 
 
 def save_model(model: Model, folder: Path) -> None:
@@ -209,13 +231,13 @@ def _load_encoder(folder: Path) -> PreTrainedModel:
     return model
 
 
-def _own(network: Warm) -> dict[str, torch.Tensor]:
-    """The weights of the warm form that are not its encoder's."""
+def _own(network: Warm | Frozen) -> dict[str, torch.Tensor]:
+    """The weights that are not the encoder's."""
     weights = network.state_dict().items()
     return {name: weight for name, weight in weights if not name.startswith("encoder.")}
 
 
-def _load_own(network: Warm, path: Path) -> None:
+def _load_own(network: Warm | Frozen, path: Path) -> None:
     stored = load_file(path) if path.is_file() else {}
     shapes = {name: weight.shape for name, weight in stored.items()}
     if shapes != {name: weight.shape for name, weight in _own(network).items()}:

@@ -19,6 +19,17 @@ class WarmSettings(Settings):
     can be kept for the next query. In all layers: the bi-encoder itself."""
 
 
+class FrozenSettings(Settings):
+    """The frozen form: the sizes of what stands on the encoder's features."""
+
+    hidden: int = Field(default=125, ge=1)
+    """Of each direction of the contextual layers; SDNet's."""
+    top: int = Field(default=10, ge=1)
+    """How many of the document's best matching tokens the score is made of."""
+    mlp: int = Field(default=32, ge=1)
+    """Of the hidden layer between these and the score."""
+
+
 class PlattCalibration(Settings):
     """probability = sigmoid(slope · score + intercept)."""
 
@@ -66,6 +77,7 @@ class RankerSettings(Settings):
     version: Literal[1] = 1
     encode: EncodeSettings
     warm: WarmSettings | None = None
+    frozen: FrozenSettings | None = None
     trained: bool = True
     """Whether scores mean anything; a new joint ranker has a random head until it is trained."""
     activation: Literal["identity", "sigmoid"] = "identity"
@@ -76,8 +88,18 @@ class RankerSettings(Settings):
     ] = None
     lineage: Lineage
 
+    @property
+    def form(self) -> Literal["joint", "warm", "frozen"]:
+        """What kind of network it is."""
+        if self.frozen is not None:
+            return "frozen"
+        return "joint" if self.warm is None else "warm"
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.encode.form == "warm") != (self.warm is not None):
-            raise ValueError('`warm` settings and `encode.form = "warm"` go together')
+        if self.warm is not None and self.frozen is not None:
+            raise ValueError("a ranker has `warm` or `frozen` settings, not both")
+        beside = self.warm is not None or self.frozen is not None
+        if (self.encode.form == "warm") != beside:
+            raise ValueError('`warm` or `frozen` settings and `encode.form = "warm"` go together')
         return self

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "adapt": "secondlook.train.adapt",
+    "frozen": "secondlook.train.frozen",
     "denoise": "secondlook.train.denoise",
     "pointwise": "secondlook.train.ranking",
     "listwise": "secondlook.train.ranking",

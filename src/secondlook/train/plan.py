@@ -17,6 +17,7 @@ from secondlook.train import ranking
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Place, TrainData
+from secondlook.train.phases import run_phase
 from secondlook.train.ranker import precision_of, ranker_of
 from secondlook.train.run import begin
 from secondlook.train.settings import RankingPhase
@@ -118,7 +119,7 @@ def _phase(job: Job, settings: RankingPhase, model: Model, device: torch.device)
     with tempfile.TemporaryDirectory() as folder:
         few = settings.model_copy(update={"max_steps": min(_TRIED_STEPS, plan.steps)})
         place = Place(Path(folder), job.recipe.seed, str(device), clock)
-        ranking.run(few, model, TrainData(job.data.folder, job.data.train), place)
+        run_phase(few, model, TrainData(job.data.folder, job.data.train), place)
     memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else _peak_memory()
     return PhasePlan(
         settings.phase,

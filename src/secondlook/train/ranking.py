@@ -19,7 +19,7 @@ from transformers.utils import logging
 from secondlook.data.durable import write_at_once
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError
-from secondlook.model.warm import Warm
+from secondlook.model.joint import Joint
 from secondlook.score.torch_backend import best_device
 from secondlook.train import losses, processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
@@ -131,7 +131,7 @@ def prepared(
     On a CPU that is the plain one: the fused kernels were slower under bf16 (docs/decisions/0071).
     """
     network = model.network
-    encoder: Any = network.encoder if isinstance(network, Warm) else network.classifier
+    encoder: Any = network.classifier if isinstance(network, Joint) else network.encoder
     trainable = {name: weight.requires_grad for name, weight in network.named_parameters()}
     attention = encoder.config._attn_implementation
     for module in network.modules():

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from secondlook.model.settings import FrozenSettings
 from secondlook.recipe import Settings
 
 
@@ -96,6 +97,20 @@ class DistilPhase(RankingPhase):
     """The teacher's scores are divided by it, for `kl`."""
 
 
+class FrozenPhase(PairwisePhase):
+    """CCNU's ranker: the encoder stays as it is, and a network over its features learns.
+
+    The ranker takes the frozen form here. Of the settings above, `freeze_embeddings` says nothing.
+    """
+
+    phase: Literal["frozen"] = "frozen"  # type: ignore[assignment] # it is told by its own name
+    learning_rate: float = Field(1e-3, gt=0)
+    dropout: float = Field(0.4, ge=0, lt=1)
+    warmup: float = Field(0.0, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0)
+    form: FrozenSettings = FrozenSettings()
+
+
 class AdaptPhase(PhaseSettings):
     """BERT's own training goes on with the user's corpus: hidden words and next sentences."""
 
@@ -154,6 +169,7 @@ Phase = Annotated[
     WarmPhase
     | AdaptPhase
     | DenoisePhase
+    | FrozenPhase
     | PointwisePhase
     | ListwisePhase
     | PairwisePhase
