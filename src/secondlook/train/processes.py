@@ -13,13 +13,18 @@ _PATIENCE = timedelta(days=2)  # a phase that only the first process runs can ta
 
 def join(device: str | None) -> None:
     """Meet the other processes, where there are any."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if count() > 1:
         PartialState(cpu=device == "cpu", timeout=_PATIENCE)
 
 
 def first() -> bool:
     """Whether this process is the one that writes."""
     return int(os.environ.get("RANK", "0")) == 0
+
+
+def count() -> int:
+    """How many there are."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def wait() -> None:

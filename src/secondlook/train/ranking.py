@@ -73,8 +73,7 @@ def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
     draw = Draw(settings.positives, settings.negatives, seed=f"{seed}\0{settings.phase}", fill=soft)
     groups = Groups.open(data.train)
     found = usable(groups, draw, teacher=isinstance(settings, DistilPhase), labels=not soft)
-    processes = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
-    per_epoch = ceil(len(found.rows) / (settings.batch * processes))
+    per_epoch = ceil(len(found.rows) / (settings.batch * processes.count()))
     steps = settings.max_steps or ceil(settings.epochs * per_epoch)
     return Lesson(groups, found, draw, steps)
 
@@ -87,13 +86,14 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     _say_unused(plan, place)
     place.folder.mkdir(parents=True, exist_ok=True)
     types = types_of(start, place.folder)
-    measured = None
+    validation, measured = None, None
     if data.validate is not None:
         validation = Validation(
             Groups.open([data.validate]), settings.measure, settings.validate_queries
         )
 
         def measured() -> dict[str, float]:
+            assert validation is not None
             return {validation.measure: validation(ranker_of(start, types, device, precision))}
 
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
@@ -104,7 +104,9 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
             Learning(
                 settings, _loss(settings), measured, start.settings.encode.windows, place.watch
             ),
-            _arguments(settings, plan, place, device, precision, validated=measured is not None),
+            _arguments(
+                settings, plan, place, device, precision, validation.measure if validation else None
+            ),
             (
                 DrawnGroups(plan.groups, plan.found, plan.draw),
                 Order(plan.found, plan.draw),
@@ -185,8 +187,7 @@ def _arguments(
     place: Place,
     device: torch.device,
     precision: Literal["fp32", "bf16"],
-    *,
-    validated: bool,
+    measure: str | None,
 ) -> TrainingArguments:
     every = validate_every(settings, plan.steps)
     return TrainingArguments(
@@ -201,12 +202,12 @@ def _arguments(
         optim="adamw_torch_fused",
         bf16=precision == "bf16",
         use_cpu=device.type == "cpu",
-        eval_strategy="steps" if validated else "no",
+        eval_strategy="steps" if measure else "no",
         eval_steps=every,
         save_strategy="steps",
         save_steps=every,
         save_total_limit=2,
-        metric_for_best_model=settings.measure if validated else None,
+        metric_for_best_model=measure,
         greater_is_better=True,
         restore_callback_states_from_checkpoint=True,
         logging_steps=max(1, plan.steps // _LOGS),
@@ -272,9 +273,9 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
         metrics |= {name: best, f"{name} at the start": was}
         if best <= was and start.settings.trained:
             place.watch.say(
-                f"WORSE THAN THE START: {name} was {was:.4f} and came to {best:.4f} at best, so "
-                "the start is kept. Try a lower learning_rate, more or harder negatives, or more "
-                "queries to validate on"
+                f"{'WORSE' if best < was else 'NO BETTER'} THAN THE START: {name} was {was:.4f} "
+                f"and came to {best:.4f} at best, so the start is kept. Try a lower learning_rate, "
+                "more or harder negatives, or more queries to validate on"
             )
             start.network.load_state_dict(run.before)
             metrics |= {name: was, f"{name} of the rejected training": best}
