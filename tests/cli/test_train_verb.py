@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -142,3 +143,49 @@ def test_a_missing_group_file_is_said_before_anything_is_done(bench):
     with pytest.raises(MalformedInput, match="secondlook mine"):
         run(bench, "ranker")
     assert not (bench / "ranker.work").exists()
+
+
+EXACT = """
+base = "some/where"
+
+[data]
+train = ["train.parquet"]
+
+[[phases]]
+phase = "pointwise"
+batch = 4
+learning_rate = 1e-3
+dropout = 0.0
+precision = "fp32"
+"""
+
+
+@pytest.mark.timeout(300)
+def test_two_processes_train_the_ranker_that_one_would_with_a_batch_twice_as_large(
+    bench, monkeypatch
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (bench / "my.toml").write_text(EXACT)
+    run(bench, "one")
+    (bench / "my.toml").write_text(EXACT.replace("batch = 4", "batch = 2"))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(_free_port())]
+    done = subprocess.run(
+        [*torchrun, "-m", "secondlook", *arguments(bench, "two")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    start, one, two = (
+        load_file(bench / name / "model.safetensors")["bert.encoder.layer.1.output.dense.weight"]
+        for name in ("one.work/00-start", "one", "two")
+    )
+    assert abs(one - start).max() > 1e-3
+    assert abs(two - one).max() < 1e-4
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -21,6 +21,9 @@ _MODULES = {
 }
 """Where each phase's `run` is."""
 
+ALONE = frozenset({"denoise"})
+"""Those that the first of several processes runs while the others wait."""
+
 
 def run_phase(settings: PhaseSettings, start: Model, data: TrainData, place: Place) -> Outcome:
     """Run a phase, or continue it."""

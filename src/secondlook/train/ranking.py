@@ -21,7 +21,7 @@ from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError
 from secondlook.model.joint import Joint
 from secondlook.score.torch_backend import best_device
-from secondlook.train import losses
+from secondlook.train import losses, processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.draw import Draw, Usable, usable
 from secondlook.train.groups import Groups
@@ -35,7 +35,7 @@ from secondlook.train.settings import (
     PointwisePhase,
     RankingPhase,
 )
-from secondlook.train.trainer import GroupTrainer, Learning, last_whole
+from secondlook.train.trainer import GroupTrainer, Learning, last_whole, remove_halves
 from secondlook.train.validation import Validation
 
 if TYPE_CHECKING:
@@ -223,6 +223,9 @@ def _arguments(
 def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     """Train to the end, from where a killed run was; leave the best weights in the network."""
     run = place.folder / "run"
+    if processes.first():
+        remove_halves(run)
+    processes.wait()
     last = last_whole(run)
     state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
     place.watch.begin("training", steps, done=state.global_step if state else 0)
@@ -280,7 +283,9 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
             place.watch.say(
                 f"the ranker is no better than untrained: {name} {best:.4f}, at the start {was:.4f}"
             )
-    rmtree(place.folder / "run", ignore_errors=True)
+    processes.wait()  # all have read the best weights
+    if processes.first():
+        rmtree(place.folder / "run", ignore_errors=True)
     learned = {path.name: Groups.open([path]).fingerprint for path in data.train}
     return Outcome(model, data, learned, metrics, tuple(history))
 

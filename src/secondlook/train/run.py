@@ -20,9 +20,10 @@ from secondlook.model.checkpoint import CARD, base_name, locate, open_checkpoint
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import Phase as LineagePhase
 from secondlook.model.warm import Warm
+from secondlook.train import processes
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome, Place, TrainData, Unwatched
-from secondlook.train.phases import run_phase
+from secondlook.train.phases import ALONE, run_phase
 from secondlook.train.recipe import NAME, Recipe, resolved
 from secondlook.train.report import draw_curve, full_card
 from secondlook.train.settings import WarmPhase
@@ -96,10 +97,10 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
     With `resume`, what an earlier run left is continued, to the same result as if it had never
     been interrupted; without it, such a run is not touched.
     """
-    if job.output.is_dir() and any(job.output.iterdir()) and not resume:
-        raise CheckpointProblem(f"{job.output} is there already; give another name, or remove it")
-    _claim(job, resume=resume)
-    folder = _begin(job)
+    processes.join(job.device)
+    if not processes.first():
+        job = replace(job, watch=Unwatched())
+    folder = _begin(job, resume=resume)
     data, outcomes = job.data, []
     phases = job.recipe.phases
     for number, settings in enumerate(phases, start=1):
@@ -110,10 +111,14 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
         if not done.is_dir():
             job.watch.say(f"phase {number} of {len(phases)}: {settings.phase}")
             _run(job, settings, folder, data, done)
+            processes.wait()
         outcome = _read_outcome(job, name)
         outcomes.append((settings.phase, outcome))
         folder, data = done, outcome.data
-    return _finish(job, folder, outcomes)
+    if processes.first():
+        _finish(job, folder, outcomes)
+    processes.wait()
+    return open_checkpoint(folder).settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,8 @@ def begin(recipe: Recipe, base: str | Path) -> Model:
 
 def _claim(job: Job, *, resume: bool) -> None:
     """Make the work folder this recipe's own, or see that it is."""
+    if job.output.is_dir() and any(job.output.iterdir()) and not resume:
+        raise CheckpointProblem(f"{job.output} is there already; give another name, or remove it")
     kept = job.work / NAME
     files = (*job.data.train, *([job.data.validate] if job.data.validate else []))
     digests = "".join(f"# {path.name} {Groups.open([path]).fingerprint}\n" for path in files)
@@ -166,19 +173,25 @@ def _claim(job: Job, *, resume: bool) -> None:
         )
 
 
-def _begin(job: Job) -> Path:
+def _begin(job: Job, *, resume: bool) -> Path:
+    """The folder with the ranker before its first phase, made by the first process."""
     first = job.recipe.phases[0]
     folder = job.work / ("01-warm" if isinstance(first, WarmPhase) else "00-start")
-    if not folder.is_dir():
+    if processes.first():
+        _claim(job, resume=resume)
+    if processes.first() and not folder.is_dir():
         model = begin(job.recipe, job.base)
         if isinstance(first, WarmPhase):
             model = _learned(model, "warm", Outcome(model, job.data))
         save_model(model, folder)
+    processes.wait()
     return folder
 
 
 def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: Path) -> None:
     """One phase, from a checkpoint to the next."""
+    if settings.phase in ALONE and not processes.first():
+        return
     place = Place(
         done.with_name(done.name + ".work"),
         job.recipe.seed,
@@ -195,6 +208,8 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
         "history": [dict(point) for point in outcome.history],
         "keep": [str(path.absolute()) for path in outcome.keep],
     }
+    if not processes.first():
+        return
     write_at_once(place.folder / _OUTCOME, json.dumps(kept))
     save_model(_learned(outcome.model, settings.phase, outcome), done)
 
@@ -217,7 +232,7 @@ def _read_outcome(job: Job, name: str) -> Kept:
     return Kept(data, tuple(kept["history"]), tuple(Path(path) for path in kept["keep"]))
 
 
-def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]]) -> RankerSettings:
+def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]]) -> None:
     """The last checkpoint, with what a person wants to know of it, as the ranker."""
     settings = open_checkpoint(last).settings
     with replacing(job.output) as half:
@@ -234,4 +249,3 @@ def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]]) -> Ranke
             full_card(settings, recipe, job.data, curve=(half / "curve.png").is_file()),
             encoding="utf-8",
         )
-    return settings

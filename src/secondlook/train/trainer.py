@@ -231,11 +231,14 @@ def saved(run: Path, step: int) -> Path:
     return run / f"checkpoint-{step}"
 
 
-def last_whole(run: Path) -> Path | None:
-    """The newest state that a kill did not halve; halves are removed."""
-    states = {int(path.name.rpartition("-")[2]): path for path in run.glob("checkpoint-*")}
-    for path in states.values():
+def remove_halves(run: Path) -> None:
+    """Remove the states that a kill halved."""
+    for path in run.glob("checkpoint-*"):
         if not (path / WHOLE).is_file():
             rmtree(path)
-    whole = [step for step, path in states.items() if path.is_dir()]
-    return states[max(whole)] if whole else None
+
+
+def last_whole(run: Path) -> Path | None:
+    """The newest state that is whole."""
+    whole = [path.parent for path in run.glob(f"checkpoint-*/{WHOLE}")]
+    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
