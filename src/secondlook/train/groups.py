@@ -50,7 +50,7 @@ _ABOUT = b"secondlook.groups"
 _ROWS_TOGETHER = 64
 _TEXT_TOGETHER = 4 << 20
 """A row group, the least that is read at once, ends at this many rows or characters."""
-_KEPT = 64  # row groups in memory, compressed in the file to a tenth of what they are here
+_KEPT = 64  # row groups in memory
 _HIGHEST_GRADE = 127
 
 

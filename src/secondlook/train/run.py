@@ -141,10 +141,11 @@ def begin(recipe: Recipe, base: str | Path) -> Model:
             return model
         return new_warm(base, separate_layers=len(model.network.beta), encode=recipe.encode)
     folder = locate(base)
-    if (folder / CARD).is_file() and open_checkpoint(folder).settings.warm is not None:
+    form = open_checkpoint(folder).settings.form if (folder / CARD).is_file() else "joint"
+    if form != "joint":
         if recipe.encode:
             raise SecondlookError(
-                f"{base} is a warm ranker, and goes on as it encodes already; leave [encode] out"
+                f"{base} is a {form} ranker, and goes on as it encodes already; leave [encode] out"
             )
         return load_model(base)
     return new_joint(base, recipe.encode)
