@@ -8,7 +8,8 @@ Every system gets texts and gives scores, except "bare": the same compiled OpenV
 batches that were tokenised, sorted by length and padded before the clock starts, in the better of
 two set-ups (ours, and OpenVINO's own for throughput). The weights are all-MiniLM-L6-v2 with a head
 drawn at random, in a folder that everybody loads. Systems take turns, round by round, and each
-one's best round counts; no round finds texts that an earlier one tokenised.
+one's best round counts; the slow ones, whose one round is long, take part in the first only. No
+round finds texts that an earlier one tokenised.
 
 The data are read from ../shared/data, or where SECONDLOOK_SHARED says.
 """
@@ -24,7 +25,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -48,9 +49,9 @@ OURS, BARE, PEER = "secondlook, OpenVINO bf16", "bare engine, bf16", "sentence-t
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--quick", action="store_true", help="few pairs, one round, no latency")
+    arguments.add_argument("--quick", action="store_true", help="few pairs, no latency")
     arguments.add_argument("--json", action="store_true", help="end with one line of JSON")
-    arguments.add_argument("--rounds", type=int, default=2)
+    arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("-o", "--output", type=Path, help="a folder for figures and plot")
     given = arguments.parse_args()
     quiet()
@@ -59,9 +60,7 @@ def main() -> None:
         folder = Path(scratch) / "minilm"
         save_cross_encoder(folder)
         export_ranker(folder, "openvino", "bf16")
-        report = measure(
-            folder, pairs, rounds=1 if given.quick else given.rounds, quick=given.quick
-        )
+        report = measure(folder, pairs, rounds=given.rounds, quick=given.quick)
     if given.output:
         given.output.mkdir(parents=True, exist_ok=True)
         (given.output / "rerank.json").write_text(json.dumps(report, indent=2) + "\n")
@@ -123,12 +122,12 @@ def measure(
     seconds: dict[str, list[float]] = {name: [] for name in systems}
     for system in systems.values():
         system(all_pairs[:8])  # what a library does once, it does now
-    for _ in range(rounds + quick):  # the first quick round also meets every shape first
+    for _ in range(rounds):
         for name, system in systems.items():
-            slow = not name.startswith(("secondlook", "bare"))
-            if slow and seconds[name] and quick:
+            slow = not name.startswith((OURS, BARE))
+            if slow and seconds[name]:
                 continue
-            given = few_pairs if slow else all_pairs
+            given = few_pairs if slow and not name.startswith("secondlook") else all_pairs
             seconds[name].append(timed(system, given) / len(given))
     speed = {name: 1 / min(per_pair) for name, per_pair in seconds.items()}
     return {
@@ -160,7 +159,6 @@ def timed(system: System, pairs: Texts) -> float:
 def peers(folder: Path, *, quick: bool) -> tuple[dict[str, System], dict[str, str]]:
     """The systems that can be loaded, and why the others cannot."""
     import torch
-    from rerankers import Reranker
     from sentence_transformers import CrossEncoder
 
     systems: dict[str, System] = {}
@@ -174,8 +172,7 @@ def peers(folder: Path, *, quick: bool) -> tuple[dict[str, System], dict[str, st
         f"{PEER}, OpenVINO": lambda: CrossEncoder(str(folder), backend="openvino").predict,
     }
     if not quick:
-        ranker = Reranker(str(folder), model_type="cross-encoder", device="cpu", verbose=0)
-        attempts["rerankers"] = lambda: lambda texts: by_query(ranker, texts)
+        attempts["rerankers"] = lambda: load_rerankers(folder)
     for name, load in attempts.items():
         try:
             systems[name] = load()
@@ -184,13 +181,20 @@ def peers(folder: Path, *, quick: bool) -> tuple[dict[str, System], dict[str, st
     return systems, absent
 
 
-def by_query(ranker: Any, texts: Texts) -> None:
+def load_rerankers(folder: Path) -> System:
     """It takes one query at a time."""
-    groups: dict[str, list[str]] = {}
-    for query, text in texts:
-        groups.setdefault(query, []).append(text)
-    for query, documents in groups.items():
-        ranker.rank(query=query, docs=documents)
+    from rerankers import Reranker
+
+    ranker = Reranker(str(folder), model_type="cross-encoder", device="cpu", verbose=0)
+
+    def rank(texts: Texts) -> None:
+        groups: dict[str, list[str]] = {}
+        for query, text in texts:
+            groups.setdefault(query, []).append(text)
+        for query, documents in groups.items():
+            ranker.rank(query=query, docs=documents)
+
+    return rank
 
 
 def bare_engines(ranker: Ranker, graph: Path, features: list[Features]) -> dict[str, System]:
@@ -269,7 +273,14 @@ def latencies(systems: dict[str, System], pairs: list[tuple[str, str]]) -> dict[
 
 
 def machine() -> dict[str, Any]:
-    packages = ("torch", "transformers", "sentence-transformers", "rerankers", "openvino")
+    packages = (
+        "torch",
+        "transformers",
+        "sentence-transformers",
+        "rerankers",
+        "openvino",
+        "onnxruntime",
+    )
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -277,8 +288,15 @@ def machine() -> dict[str, Any]:
         "cpu": names[0] if names else platform.processor(),
         "cores": os.cpu_count(),
         "load_before": os.getloadavg(),
-        "versions": {name: version(name) for name in (*packages, "onnxruntime")},
+        "versions": {name: version_of(name) for name in packages},
     }
+
+
+def version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def show(report: dict[str, Any]) -> None:

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import expit
 
 from secondlook.evaluate.calibration import (
@@ -10,6 +12,7 @@ from secondlook.evaluate.calibration import (
     fit_isotonic,
     fit_platt,
     judged_pairs,
+    sigmoid,
 )
 from secondlook.types import Hit, Ranking
 
@@ -91,3 +94,8 @@ def test_too_few_judgments_are_refused():
     ranking = Ranking.of("q", [Hit(str(n), float(n)) for n in range(12)])
     with pytest.raises(NothingToCalibrate, match="at least 10"):
         judged_pairs({"q": {str(n): 1 for n in range(12)}}, [ranking], relevant_from=1)
+
+
+@given(st.floats(allow_nan=False))
+def test_the_sigmoid_is_a_probability_however_large_the_score(score):
+    assert 0 <= sigmoid(np.array([score]))[0] <= 1

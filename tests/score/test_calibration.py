@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from secondlook.model.settings import IsotonicCalibration, PlattCalibration
-from secondlook.score.calibration import calibrate, sigmoid
+from secondlook.score.calibration import calibrate
 
 
 def test_platt_is_a_line_through_a_sigmoid():
@@ -23,8 +21,3 @@ def test_isotonic_is_a_broken_line_and_level_beyond_its_ends():
 def test_an_isotonic_calibration_of_unlike_sides_is_refused():
     with pytest.raises(ValueError, match="one probability for each"):
         IsotonicCalibration(scores=(0.0, 1.0), probabilities=(0.5,))
-
-
-@given(st.floats(width=32, allow_nan=False))
-def test_the_sigmoid_is_a_probability_however_large_the_score(score):
-    assert 0 <= sigmoid(np.array([score], np.float32))[0] <= 1

@@ -46,6 +46,18 @@ def test_listwise_gradient_is_the_share_minus_the_share_wanted():
     assert scores.grad.tolist() == pytest.approx(by_hand, abs=1e-12)
 
 
+def test_graded_listwise_weighs_each_log_share_by_its_gain():
+    gains = torch.tensor([7.0, 0.0, 0.0, 1.0], dtype=torch.float64)  # grades 3, 0, 0, 1
+    total = exp(2) + exp(0.5) + exp(-1) + exp(1)
+    by_hand = -(7 * log(exp(2) / total) + log(exp(1) / total)) / 8
+    assert losses.graded_listwise(SCORES, gains).item() == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_graded_listwise_with_equal_gains_is_listwise():
+    equal = losses.graded_listwise(SCORES, 3.0 * POSITIVE.double()).item()
+    assert equal == pytest.approx(losses.listwise(SCORES, POSITIVE).item(), abs=1e-12)
+
+
 def test_hinge_is_ccnus_over_all_pairs():
     """Of the margins 1.5, 3, 0.5 and 2 only 0.5 is below 1."""
     assert losses.hinge(SCORES, POSITIVE).item() == pytest.approx(0.5 / 4, abs=1e-12)
@@ -87,12 +99,13 @@ def test_kl_by_hand():
     [
         lambda scores: losses.pointwise(scores, POSITIVE),
         lambda scores: losses.listwise(scores, POSITIVE),
+        lambda scores: losses.graded_listwise(scores, TEACHER),
         lambda scores: losses.hinge(scores, POSITIVE),
         lambda scores: losses.ranknet(scores, POSITIVE),
         lambda scores: losses.margin_mse(scores, POSITIVE, TEACHER),
         lambda scores: losses.kl(scores, TEACHER, temperature=2.0),
     ],
-    ids=["pointwise", "listwise", "hinge", "ranknet", "margin_mse", "kl"],
+    ids=["pointwise", "listwise", "graded", "hinge", "ranknet", "margin_mse", "kl"],
 )
 def test_gradients_agree_with_finite_differences(loss):
     assert torch.autograd.gradcheck(loss, SCORES.clone().requires_grad_())

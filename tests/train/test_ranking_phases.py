@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from secondlook.errors import SecondlookError
+from invented import invent
+from secondlook.errors import SecondlookError, UnknownName
 from secondlook.model.network import new_warm
 from secondlook.train import ranking, trainer
+from secondlook.train.groups import write_groups
 from secondlook.train.phase import Place, TrainData, Unwatched
 from secondlook.train.settings import DistilPhase, ListwisePhase, PairwisePhase, PointwisePhase
 
@@ -31,12 +35,13 @@ def random_heads():
     [
         PointwisePhase(**FAST, negatives=5),
         ListwisePhase(**FAST),
+        ListwisePhase(**FAST, graded=True),
         PairwisePhase(**FAST, negatives=5),
         PairwisePhase(**FAST, negatives=5, loss="ranknet"),
         DistilPhase(**FAST),
         DistilPhase(**FAST, loss="margin_mse"),
     ],
-    ids=["pointwise", "listwise", "hinge", "ranknet", "kl", "margin_mse"],
+    ids=["pointwise", "listwise", "graded", "hinge", "ranknet", "kl", "margin_mse"],
 )
 def test_twenty_groups_are_learnt_perfectly(settings, form, request, data, tmp_path):
     start = request.getfixturevalue(form)
@@ -205,3 +210,20 @@ def test_a_loss_that_is_no_number_stops_the_training(warm, data, tmp_path, monke
 def test_without_training_data_it_says_where_to_name_them(warm, tmp_path):
     with pytest.raises(SecondlookError, match="name group files"):
         ranking.run(ListwisePhase(), warm, TrainData(tmp_path), Place(tmp_path / "a", 1, "cpu"))
+
+
+def test_a_phase_learns_only_from_the_files_it_names(warm, data, tmp_path):
+    other = tmp_path / "other.parquet"
+    write_groups(other, invent(3), about={})
+    both = replace(data, train=(*data.train, other))
+    settings = ListwisePhase(**FAST | {"max_steps": 1, "only": ["other.parquet"]})
+    outcome = ranking.run(settings, warm, both, Place(tmp_path / "a", 1, "cpu"))
+    assert set(outcome.learned_from) == {"other.parquet"}
+    assert outcome.metrics["queries"] == 3
+    assert outcome.data.train == both.train
+
+
+def test_a_file_that_is_not_there_is_said_with_the_nearest(warm, data, tmp_path):
+    settings = ListwisePhase(only=("grups.parquet",))
+    with pytest.raises(UnknownName, match=r"did you mean 'groups\.parquet'"):
+        ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))

@@ -1,4 +1,4 @@
-"""From a score to the probability that the document is relevant."""
+"""From a score to the probability that the document is relevant, as the checkpoint says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.evaluate.calibration import Isotonic, Platt
 from secondlook.model.settings import PlattCalibration
 
 if TYPE_CHECKING:
@@ -14,16 +15,13 @@ if TYPE_CHECKING:
     from secondlook.model.settings import IsotonicCalibration
 
 
-def sigmoid(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """1 / (1 + e^-s), without overflow."""
-    return (0.5 * (1 + np.tanh(0.5 * scores.astype(np.float64)))).astype(np.float32)
-
-
 def calibrate(
     scores: NDArray[np.float32], calibration: PlattCalibration | IsotonicCalibration
 ) -> NDArray[np.float32]:
     """The probabilities of these scores."""
+    probability: Platt | Isotonic
     if isinstance(calibration, PlattCalibration):
-        return sigmoid(calibration.slope * scores + calibration.intercept)
-    probabilities = np.interp(scores, calibration.scores, calibration.probabilities)
-    return probabilities.astype(np.float32)
+        probability = Platt(calibration.slope, calibration.intercept)
+    else:
+        probability = Isotonic(np.array(calibration.scores), np.array(calibration.probabilities))
+    return probability(scores.astype(np.float64)).astype(np.float32)

@@ -10,9 +10,10 @@ import numpy as np
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.encode.windows import pool, split
+from secondlook.evaluate.calibration import sigmoid
 from secondlook.model.checkpoint import TYPES, locate
 from secondlook.score.backends import open_backend
-from secondlook.score.calibration import calibrate, sigmoid
+from secondlook.score.calibration import calibrate
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -155,4 +156,6 @@ class Ranker:
     def _shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         if self.settings.calibration is not None:
             return calibrate(scores, self.settings.calibration)
-        return sigmoid(scores) if self.settings.activation == "sigmoid" else scores
+        if self.settings.activation == "identity":
+            return scores
+        return sigmoid(scores.astype(np.float64)).astype(np.float32)

@@ -29,7 +29,8 @@ class EncodedGroup:
     features: tuple[Features, ...]
     windows: tuple[int, ...]
     """How many of the features each document has; one where documents are not windowed."""
-    positive: tuple[bool, ...]
+    labels: tuple[int, ...]
+    """The documents' grades; above 0 is a positive."""
     teacher: tuple[float, ...] | None
 
     @property
@@ -91,7 +92,7 @@ class EncodeGroups:
         for group in groups:
             sizes = tuple(next(counts) for _ in group.documents)
             own = tuple(next(features) for _ in range(sum(sizes)))
-            made.append(EncodedGroup(own, sizes, group.positive, group.teacher))
+            made.append(EncodedGroup(own, sizes, group.labels, group.teacher))
         return {"groups": made}
 
 

@@ -30,7 +30,8 @@ class Drawn:
 
     query: Query
     documents: tuple[Document, ...]
-    positive: tuple[bool, ...]
+    labels: tuple[int, ...]
+    """Grades; above 0 is a positive."""
     teacher: tuple[float, ...] | None
 
 
@@ -58,7 +59,7 @@ class Draw:
         return Drawn(
             group.query,
             tuple(group.documents[at] for at in chosen),
-            tuple(group.labels[at] > 0 for at in chosen),
+            tuple(group.labels[at] for at in chosen),
             None if group.teacher is None else tuple(group.teacher[at] for at in chosen),
         )
 

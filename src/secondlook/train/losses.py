@@ -29,6 +29,11 @@ def listwise(scores: Tensor, positive: Tensor) -> Tensor:
     return -functional.log_softmax(scores, dim=-1)[positive].mean()
 
 
+def graded_listwise(scores: Tensor, gains: Tensor) -> Tensor:
+    """Listwise, where a document is to have its share of all gains; with equal gains the same."""
+    return -(gains / gains.sum() * functional.log_softmax(scores, dim=-1)).sum()
+
+
 def hinge(scores: Tensor, positive: Tensor, margin: float = 1.0) -> Tensor:
     """CCNU, section 2.1: max(0, margin - s⁺ + s⁻), the mean over all pairs of the group."""
     return functional.relu(margin - _differences(scores, positive)).mean()

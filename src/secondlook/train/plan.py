@@ -138,7 +138,7 @@ def _tokens_per_pair(plan: ranking.Lesson, model: Model) -> float:
     places = list(Order(plan.found, plan.draw))[:_SAMPLED_GROUPS]
     encode = EncodeGroups(Encoder(model.tokenizer, model.settings.encode))
     made = encode([groups[place] for place in places])["groups"]
-    return sum(one.tokens for one in made) / sum(len(one.positive) for one in made)
+    return sum(one.tokens for one in made) / sum(len(one.labels) for one in made)
 
 
 def _validation_seconds(

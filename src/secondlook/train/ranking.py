@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from secondlook.data.durable import write_at_once
 from secondlook.encode.encoder import Encoder
-from secondlook.errors import SecondlookError
+from secondlook.errors import SecondlookError, UnknownName
 from secondlook.model.joint import Joint
 from secondlook.score.torch_backend import best_device
 from secondlook.train import losses, processes
@@ -71,11 +71,21 @@ def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
         )
     soft = isinstance(settings, DistilPhase) and settings.loss == "kl"
     draw = Draw(settings.positives, settings.negatives, seed=f"{seed}\0{settings.phase}", fill=soft)
-    groups = Groups.open(data.train)
+    groups = Groups.open(_chosen(settings, data))
     found = usable(groups, draw, teacher=isinstance(settings, DistilPhase), labels=not soft)
     per_epoch = ceil(len(found.rows) / (settings.batch * processes.count()))
     steps = settings.max_steps or ceil(settings.epochs * per_epoch)
     return Lesson(groups, found, draw, steps)
+
+
+def _chosen(settings: RankingPhase, data: TrainData) -> list[Path]:
+    """The files the phase names, in the order of the data."""
+    for name in settings.only:
+        if name not in [path.name for path in data.train]:
+            raise UnknownName(
+                f"file for the phase {settings.phase!r}", name, [path.name for path in data.train]
+            )
+    return [path for path in data.train if not settings.only or path.name in settings.only]
 
 
 def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> Outcome:
@@ -163,10 +173,13 @@ def _loss(settings: RankingPhase) -> Callable[[Tensor, EncodedGroup], Tensor]:
     """The loss of one group under these settings."""
 
     def cost(scores: Tensor, group: EncodedGroup) -> Tensor:
-        positive = torch.tensor(group.positive, device=scores.device)
+        grades = torch.tensor(group.labels, device=scores.device)
+        positive = grades > 0
         if isinstance(settings, PointwisePhase):
             return losses.pointwise(scores, positive)
         if isinstance(settings, ListwisePhase):
+            if settings.graded:
+                return losses.graded_listwise(scores, 2.0 ** grades.clamp(min=0) - 1)
             return losses.listwise(scores, positive)
         if isinstance(settings, PairwisePhase):
             if settings.loss == "hinge":
@@ -287,7 +300,7 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
     processes.wait()  # all have read the best weights
     if processes.first():
         rmtree(place.folder / "run", ignore_errors=True)
-    learned = {path.name: Groups.open([path]).fingerprint for path in data.train}
+    learned = {path.name: Groups.open([path]).fingerprint for path in run.plan.groups.paths}
     return Outcome(model, data, learned, metrics, tuple(history))
 
 

@@ -29,6 +29,8 @@ class WarmPhase(PhaseSettings):
 class RankingPhase(PhaseSettings):
     """What the phases that learn from groups have in common."""
 
+    only: tuple[str, ...] = ()
+    """The group files this phase learns from, by name; all where none is named."""
     epochs: float = Field(1.0, gt=0)
     """Times every query is seen; documents are drawn anew each time."""
     max_steps: int | None = Field(None, ge=1)
@@ -76,6 +78,8 @@ class ListwisePhase(RankingPhase):
 
     phase: Literal["listwise"] = "listwise"
     negatives: int = Field(5, ge=1)
+    graded: bool = False
+    """Whether positives count by 2^grade - 1 instead of all alike."""
 
 
 class PairwisePhase(RankingPhase):

@@ -117,7 +117,7 @@ class GroupTrainer(Trainer):
         groups: list[EncodedGroup] = inputs["groups"]
         while (loss := self._accumulate(model, groups)) is None:
             model.zero_grad()
-        self.pairs = sum(len(group.positive) for group in groups)
+        self.pairs = sum(len(group.labels) for group in groups)
         self.last_loss = loss.item()
         if not torch.isfinite(loss):
             raise SecondlookError(
