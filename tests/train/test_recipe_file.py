@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+
 import pytest
 
-from secondlook.errors import MalformedInput, UnknownName
+from secondlook.errors import MalformedInput, MissingExtra, UnknownName
 from secondlook.train.recipe import Recipe, read_recipe, resolved
 from secondlook.train.settings import ListwisePhase, WarmPhase
 
@@ -83,3 +86,10 @@ def test_only_the_first_phase_can_make_the_ranker():
 def test_a_recipe_that_is_not_there_is_said_in_one_line(tmp_path):
     with pytest.raises(MalformedInput, match="cannot be read"):
         read_recipe(tmp_path / "none.toml")
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    monkeypatch.delitem(sys.modules, "secondlook.train.run", raising=False)
+    with pytest.raises(MissingExtra, match=r"secondlook\[train\]"):
+        import_module("secondlook.train.run")

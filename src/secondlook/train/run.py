@@ -12,10 +12,15 @@ from pathlib import Path
 from shutil import copyfile, copytree
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from secondlook.data.durable import write_at_once
-from secondlook.errors import CheckpointProblem, MalformedInput, SecondlookError
+from secondlook.errors import CheckpointProblem, MalformedInput, MissingExtra, SecondlookError
+
+try:
+    import accelerate  # noqa: F401 - what the phases need, said at once
+    import torch
+except ImportError as error:
+    raise MissingExtra("train", "training a ranker") from error
+
 from secondlook.model.checkpoint import CARD, base_name, locate, open_checkpoint, replacing
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import Phase as LineagePhase
