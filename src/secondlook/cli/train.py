@@ -111,8 +111,11 @@ def _watch() -> Iterator[Watch]:
         yield _Bar(bar, console)
 
 
+_SECONDS_BETWEEN_LINES = 60
+
+
 class _Bar:
-    """Shows the steps of a phase on a rich bar."""
+    """Shows the steps of a phase on a rich bar; in a log, which has no bar, as a line a minute."""
 
     def __init__(self, bar: object, console: object) -> None:
         from rich.console import Console
@@ -123,12 +126,13 @@ class _Bar:
         self._bar, self._console = bar, console
         self._task: TaskID | None = None
         self._items = 0
-        self._began = 0.0
+        self._began = self._logged = 0.0
         self._known: dict[str, float] = {}
 
     def begin(self, doing: str, total: int, *, done: int = 0) -> None:
         """Work of this many steps begins."""
         self._items, self._began, self._known = 0, self._bar.get_time(), {}
+        self._logged = self._began
         self._task = self._bar.add_task(doing, total=total, completed=done, figures="")
 
     def step(self, items: int, figures: Mapping[str, float]) -> None:
@@ -137,10 +141,16 @@ class _Bar:
             return
         self._items += items
         self._known |= figures
-        seconds = self._bar.get_time() - self._began
+        now = self._bar.get_time()
         shown = [f"{name} {value:.4f}" for name, value in self._known.items()]
-        shown += [f"{self._items / seconds:.0f} pairs/s"] if seconds > 0 else []
-        self._bar.update(self._task, advance=bool(items), figures=" · ".join(shown))
+        shown += [f"{self._items / (now - self._began):.0f} pairs/s"] if now > self._began else []
+        line = " · ".join(shown)
+        self._bar.update(self._task, advance=bool(items), figures=line)
+        due = not items or now - self._logged >= _SECONDS_BETWEEN_LINES
+        if due and not self._console.is_terminal:
+            task = self._bar.tasks[self._task]
+            self.say(f"{task.description} {task.completed:.0f}/{task.total:.0f} · {line}")
+            self._logged = now
 
     def say(self, message: str) -> None:
         """A line above the bar."""
