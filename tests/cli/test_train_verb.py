@@ -112,12 +112,12 @@ def _kill(bench, *, saves, seconds):
         time.sleep(0.002)
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    _, said = process.communicate()
+    assert process.returncode == -signal.SIGKILL, f"it was over before it was killed: {said!r}"
 
 
 def _saved(work):
-    return {path.parent for path in work.glob("*.work/run/checkpoint-*/whole")}
+    return {path.parent for path in work.glob("*.work/run/checkpoint-*/whole.json")}
 
 
 def test_an_earlier_run_is_not_touched_without_resume_nor_by_another_recipe(bench):

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from math import ceil, exp
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from secondlook.train.pretraining import Pretraining, gather
 from secondlook.train.ranker import precision_of
 from secondlook.train.ranking import prepared, quiet
 from secondlook.train.sentences import NO_NEXT, Example, Recital, Sentences
-from secondlook.train.trainer import WHOLE, last_whole, saved
+from secondlook.train.states import mark_whole, remove_halves, saved, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,18 +138,17 @@ class _Teach:
         """Heads and encoder together; gives the number of steps."""
         per_epoch = ceil(len(self._learned) / self.settings.batch)
         steps = self.settings.max_steps or ceil(self.settings.epochs * per_epoch)
-        logged = self._train("run", steps, self.settings.learning_rate, "adapting")
+        logged = self._train("learning", steps, self.settings.learning_rate, "adapting")
         self.history = tuple(
             {"step": float(point["step"]), "loss": float(point["loss"])}
             for point in logged
             if "loss" in point
         )
-        rmtree(self._place.folder / "run", ignore_errors=True)
         return steps
 
     def _train(self, name: str, steps: int, rate: float, doing: str) -> list[dict[str, Any]]:
         settings, place = self.settings, self._place
-        run = place.folder / name
+        run = place.run / name
         at_once = min(settings.at_once, settings.batch)
         accumulated = ceil(settings.batch / at_once)
         arguments = TrainingArguments(
@@ -178,7 +176,8 @@ class _Teach:
         )
         shown = _Shown(self.recital, self._learned, steps * at_once * accumulated)
         trainer = _Reciter(self.network, arguments, shown, place.watch)
-        last = last_whole(run)
+        remove_halves(run)
+        last = next(reversed(whole(run)), None)
         state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
         place.watch.begin(doing, steps, done=state.global_step if state else 0)
         if state is not None and state.global_step >= steps:
@@ -247,7 +246,7 @@ class _Teller(TrainerCallback):
     ) -> None:
         """All files of the state are there."""
         if state.is_world_process_zero:
-            write_at_once(saved(Path(str(args.output_dir)), state.global_step) / WHOLE, "")
+            mark_whole(saved(Path(str(args.output_dir)), state.global_step))
 
 
 def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Recital:

@@ -32,8 +32,8 @@ def run(settings: FrozenPhase, start: Model, data: TrainData, place: Place) -> O
     torch.manual_seed(place.seed)
     model = start if isinstance(start.network, Frozen) else new_frozen(start, settings.form)
     assert isinstance(model.network, Frozen)
-    place.folder.mkdir(parents=True, exist_ok=True)
-    model.network.recall = Kept(model.network, place.folder / "features.f16")
+    place.run.mkdir(parents=True, exist_ok=True)
+    model.network.recall = Kept(model.network, place.run / "features.f16")
     try:
         return ranking.run(settings, model, data, place)
     finally:

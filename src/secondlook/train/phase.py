@@ -75,6 +75,11 @@ class Place:
     report_to: tuple[str, ...] = ()
     """Trackers, by the names transformers has for them: tensorboard, mlflow, wandb."""
 
+    @property
+    def run(self) -> Path:
+        """For what is large and needed only to resume: removed once the outcome is saved."""
+        return self.folder / "run"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -7,7 +7,6 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -35,7 +34,8 @@ from secondlook.train.settings import (
     PointwisePhase,
     RankingPhase,
 )
-from secondlook.train.trainer import GroupTrainer, Learning, last_whole, remove_halves
+from secondlook.train.states import remove_halves, whole
+from secondlook.train.trainer import GroupTrainer, Learning
 from secondlook.train.validation import Validation
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _arguments(
 ) -> TrainingArguments:
     every = validate_every(settings, plan.steps)
     return TrainingArguments(
-        output_dir=str((place.folder / "run").resolve()),
+        output_dir=str(place.run.resolve()),
         per_device_train_batch_size=settings.batch,
         max_steps=plan.steps,
         learning_rate=settings.learning_rate,
@@ -236,17 +236,16 @@ def _arguments(
 
 def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     """Train to the end, from where a killed run was; leave the best weights in the network."""
-    run = place.folder / "run"
     if processes.first():
-        remove_halves(run)
+        remove_halves(place.run)
     processes.wait()
-    last = last_whole(run)
+    last = next(reversed(whole(place.run)), None)
     state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
     place.watch.begin("training", steps, done=state.global_step if state else 0)
     if state is None or not _ended(state, steps):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
         state = trainer.state
-    best = state.best_model_checkpoint or str(last_whole(run))
+    best = state.best_model_checkpoint or str(whole(place.run)[-1])
     trainer.network.load_state_dict(load_file(f"{best}/model.safetensors"))
     return state
 
@@ -297,9 +296,7 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
             place.watch.say(
                 f"the ranker is no better than untrained: {name} {best:.4f}, at the start {was:.4f}"
             )
-    processes.wait()  # all have read the best weights
-    if processes.first():
-        rmtree(place.folder / "run", ignore_errors=True)
+    processes.wait()  # all have read the best weights, which the first may remove now
     learned = {path.name: Groups.open([path]).fingerprint for path in run.plan.groups.paths}
     return Outcome(model, data, learned, metrics, tuple(history))
 

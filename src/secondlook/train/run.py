@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shutil import copyfile, copytree
+from shutil import copyfile, copytree, rmtree
 from typing import TYPE_CHECKING, Any
 
 from secondlook.data.durable import write_at_once
@@ -217,6 +217,7 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
         return
     write_at_once(place.folder / _OUTCOME, json.dumps(kept))
     save_model(_learned(outcome.model, settings.phase, outcome), done)
+    rmtree(place.run, ignore_errors=True)
 
 
 def _learned(model: Model, name: str, outcome: Outcome) -> Model:

@@ -10,17 +10,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate.utils.memory import should_reduce_batch_size
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
-from secondlook.data.durable import write_at_once
 from secondlook.errors import SecondlookError
 from secondlook.model.warm import Warm
 from secondlook.train.batches import cut, score
+from secondlook.train.states import mark_whole, saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from secondlook.train.batches import DrawnGroups, EncodedGroup, EncodeGroups, Order
     from secondlook.train.phase import Watch
     from secondlook.train.settings import RankingPhase
-
-WHOLE = "whole"
-"""A file in every saved state of a run, written last: without it the state may be half of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,22 +219,4 @@ class _Teller(TrainerCallback):
     ) -> None:
         """All files of the state are there."""
         if state.is_world_process_zero:
-            write_at_once(saved(Path(str(args.output_dir)), state.global_step) / WHOLE, "")
-
-
-def saved(run: Path, step: int) -> Path:
-    """Where the Trainer saves the state after so many steps."""
-    return run / f"checkpoint-{step}"
-
-
-def remove_halves(run: Path) -> None:
-    """Remove the states that a kill halved."""
-    for path in run.glob("checkpoint-*"):
-        if not (path / WHOLE).is_file():
-            rmtree(path)
-
-
-def last_whole(run: Path) -> Path | None:
-    """The newest state that is whole."""
-    whole = [path.parent for path in run.glob(f"checkpoint-*/{WHOLE}")]
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+            mark_whole(saved(Path(str(args.output_dir)), state.global_step))

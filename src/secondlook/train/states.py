@@ -1,0 +1,45 @@
+"""The states of a run that the Trainer saves, and which of them a kill has left whole."""
+
+from __future__ import annotations
+
+import json
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+from secondlook.data.durable import write_at_once
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LIST = "whole.json"
+"""Written last into every state: its files and their sizes. Without it the state was killed while
+it was saved; with fewer files than it names, while it was removed."""
+
+
+def saved(run: Path, step: int) -> Path:
+    """Where the Trainer saves the state after so many steps."""
+    return run / f"checkpoint-{step}"
+
+
+def mark_whole(state: Path) -> None:
+    """All files of the state are there."""
+    sizes = {path.name: path.stat().st_size for path in state.iterdir() if path.is_file()}
+    write_at_once(state / _LIST, json.dumps(sizes))
+
+
+def whole(run: Path) -> list[Path]:
+    """The states that are whole, oldest first."""
+    found = [path.parent for path in run.glob(f"checkpoint-*/{_LIST}") if _all_there(path)]
+    return sorted(found, key=lambda path: int(path.name.rpartition("-")[2]))
+
+
+def remove_halves(run: Path) -> None:
+    """Remove the states that a kill halved."""
+    for path in set(run.glob("checkpoint-*")) - set(whole(run)):
+        rmtree(path)
+
+
+def _all_there(listed: Path) -> bool:
+    sizes: dict[str, int] = json.loads(listed.read_text("utf-8"))
+    files = [(listed.parent / name, size) for name, size in sizes.items()]
+    return all(path.is_file() and path.stat().st_size == size for path, size in files)
