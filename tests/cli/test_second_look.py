@@ -158,6 +158,8 @@ def test_calibration_is_stored_and_changes_what_users_see_but_not_the_order(data
     after = Ranker.load(data / "ranker", device="cpu").rank("the tide", list(TEXTS.values()))
     assert [hit["corpus_id"] for hit in after] == [hit["corpus_id"] for hit in before]
     assert all(0 < hit["score"] < 1 for hit in after)
+    found = secondlook("search", data / "index", "tide", "--ranker", data / "ranker", "--json")
+    assert all(0 < hit["score"] < 1 for hit in json.loads(found))
     rerank(data, out="again.trec")
     assert (data / "again.trec").read_bytes() == (data / "second.trec").read_bytes()
 

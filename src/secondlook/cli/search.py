@@ -40,6 +40,8 @@ def search(
 
       secondlook search scifact.index "vitamin d and bone density" --ranker my.ranker
     """
+    import numpy as np
+
     from secondlook.rank import rerank
     from secondlook.retrieve import open_index
     from secondlook.types import Query
@@ -48,33 +50,40 @@ def search(
     query = Query("search", words)
     (first,) = engine.retrieve([query], k if ranker is None else max(k, depth))
     looks = [first]
+    scores = [hit.score for hit in first.hits]
     if ranker is not None:
         from secondlook.score.ranker import Ranker
 
-        looks += rerank([query], [first], engine, Ranker.load(ranker))
+        loaded = Ranker.load(ranker)
+        looks += rerank([query], [first], engine, loaded)
+        raw = np.array([hit.score for hit in looks[-1].hits], np.float32)
+        scores = loaded.shown(raw).tolist()
     shown = dict.fromkeys(hit.doc_id for look in looks for hit in look.hits[:k])
     texts = dict(zip(shown, engine.fetch(list(shown)), strict=True))
     if as_json:
         import json
 
-        typer.echo(json.dumps(_for_machines(looks, k, texts), ensure_ascii=False))
+        typer.echo(json.dumps(_for_machines(looks, scores[:k], texts), ensure_ascii=False))
     elif not texts:
         typer.echo("nothing found: no document shares a word with the query", err=True)
     else:
         from rich.console import Console
 
-        Console().print(_table(looks, k, texts, words))
+        Console().print(_table(looks, scores[:k], texts, words))
 
 
 def _for_machines(
-    looks: list[Ranking], k: int, texts: Mapping[str, Document]
+    looks: list[Ranking], scores: list[float], texts: Mapping[str, Document]
 ) -> list[dict[str, Any]]:
-    """The hits of the last look; with two looks, where the first one had them."""
+    """The hits of the last look; with two looks, where the first one had them.
+
+    `scores` are the last look's, as users see them, for as many hits as are shown.
+    """
     first = {hit.doc_id: (rank, hit) for rank, hit in enumerate(looks[0].hits, start=1)}
     hits = []
-    for rank, hit in enumerate(looks[-1].hits[:k], start=1):
+    for rank, (hit, score) in enumerate(zip(looks[-1].hits, scores, strict=False), start=1):
         document = texts[hit.doc_id]
-        shown: dict[str, Any] = {"rank": rank, "id": hit.doc_id, "score": hit.score}
+        shown: dict[str, Any] = {"rank": rank, "id": hit.doc_id, "score": score}
         if len(looks) > 1:
             first_rank, first_hit = first[hit.doc_id]
             shown |= {"first_rank": first_rank, "first_score": first_hit.score}
@@ -82,19 +91,22 @@ def _for_machines(
     return hits
 
 
-def _table(looks: list[Ranking], k: int, texts: Mapping[str, Document], words: str) -> Table:
+def _table(
+    looks: list[Ranking], scores: list[float], texts: Mapping[str, Document], words: str
+) -> Table:
     from rich import box
     from rich.table import Table
 
     names = ["first look", "second look"] if len(looks) > 1 else ["hit"]
     table = Table("", *names, box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
     before = {hit.doc_id: rank for rank, hit in enumerate(looks[0].hits, start=1)}
-    for rank in range(1, min(k, len(looks[0].hits)) + 1):
+    for rank, last_score in enumerate(scores, start=1):
         cells = []
-        for number, look in enumerate(looks):
+        for number, look in enumerate(looks, start=1):
             hit = look.hits[rank - 1]
-            moved = _moved(before[hit.doc_id] - rank) if number else None
-            cells.append(_cell(hit.doc_id, hit.score, moved, _snippet(texts[hit.doc_id], words)))
+            score = last_score if number == len(looks) else hit.score
+            moved = _moved(before[hit.doc_id] - rank) if number > 1 else None
+            cells.append(_cell(hit.doc_id, score, moved, _snippet(texts[hit.doc_id], words)))
         table.add_row(str(rank), *cells)
     return table
 

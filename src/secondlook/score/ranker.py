@@ -125,7 +125,7 @@ class Ranker:
 
     def predict(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """One score per (query text, document text), as users see it."""
-        return self._shown(
+        return self.shown(
             self.score([(Query("", query), Document("", text)) for query, text in pairs])
         )
 
@@ -139,7 +139,7 @@ class Ranker:
         """The documents best first, each by its place in `documents`; equals keep their order."""
         scores = self.score([(Query("", query), Document("", text)) for text in documents])
         order = np.argsort(-scores, kind="stable")[:top_k]
-        shown = self._shown(scores)
+        shown = self.shown(scores)
         ranked: list[RankedText] = []
         for place in order.tolist():
             one: RankedText = {"corpus_id": place, "score": float(shown[place])}
@@ -153,7 +153,8 @@ class Ranker:
         cut = np.array([one.cut for one in features], np.intp)
         return Scored(self._backend.logits(features), cut)
 
-    def _shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    def shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Raw scores as users see them."""
         if self.settings.calibration is not None:
             return calibrate(scores, self.settings.calibration)
         if self.settings.activation == "identity":
