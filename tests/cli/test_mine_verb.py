@@ -22,7 +22,7 @@ def test_groups_come_from_an_index_or_a_run(tmp_path):
     secondlook("index", corpus, index)
     shown = secondlook("mine", index, queries, qrels, "-o", groups, "--negatives", 4)
     assert "1 queries" in shown
-    (group,) = Groups.open([groups])
+    (group,) = Groups([groups])
     assert sorted(group.labels) == [-1, -1, -1, -1, 1]
     assert all(group.ranks)
 
@@ -31,9 +31,9 @@ def test_groups_come_from_an_index_or_a_run(tmp_path):
     arguments = ["mine", corpus, queries, qrels, "--run", run, "--all", "--json", "-o", groups]
     counts = json.loads(secondlook(*arguments))
     assert (counts["queries"], counts["positives"], counts["negatives"]) == (1, 1, 2)
-    (group,) = Groups.open([groups])
+    (group,) = Groups([groups])
     assert [document.id for document in group.documents] == ["d1", "d3", "d2"]
-    assert Groups.open([groups]).about[0]["run"] == "lists.tsv"
+    assert Groups([groups]).about[0]["run"] == "lists.tsv"
 
 
 def test_what_it_cannot_do_is_said(tmp_path):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secondlook.errors import InvalidRanking, MalformedInput, SecondlookError, UnknownName
-from secondlook.evaluate import evaluate, measures
+from secondlook.evaluate import measures
+from secondlook.evaluate.measures import evaluate
 from secondlook.types import Hit, Ranking
 
 QRELS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secondlook.data import read_corpus, read_qrels, read_queries
-from secondlook.evaluate import evaluate
+from secondlook.evaluate.measures import evaluate
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 

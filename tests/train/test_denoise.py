@@ -98,7 +98,7 @@ def test_the_phase_writes_new_groups_and_an_account(tmp_path, warm, data):
     outcome = run(settings, warm, data, Place(tmp_path / "work", seed=7))
     assert outcome.model is warm
     (clean,) = outcome.data.train
-    before, after = Groups.open(data.train), Groups.open([clean])
+    before, after = Groups(data.train), Groups([clean])
     gone = sum(len(g.documents) for g in before) - sum(len(g.documents) for g in after)
     dropped, summary = outcome.keep
     assert gone == len(dropped.read_text().splitlines()) == outcome.metrics["taken"] > 0

@@ -76,7 +76,7 @@ def test_groups_that_teach_nothing_are_left_out(tmp_path):
     no_positive = replace(good, query=Query("n", "a"), labels=(0,) * 6)
     path = tmp_path / "groups.parquet"
     write_groups(path, [only_positives, good, no_positive, other], about={})
-    found = usable(Groups.open([path]), Draw(1, 3, seed="7"), teacher=False, labels=True)
+    found = usable(Groups([path]), Draw(1, 3, seed="7"), teacher=False, labels=True)
     assert found.rows == (1, 3)
     assert found.query_ids == ("q0", "q1")
     assert found.documents == 8
@@ -86,4 +86,4 @@ def test_a_teacher_is_asked_for_where_it_is_needed(tmp_path):
     path = tmp_path / "groups.parquet"
     write_groups(path, invent(3), about={})
     with pytest.raises(SecondlookError, match="teacher"):
-        usable(Groups.open([path]), Draw(1, 3, seed="7"), teacher=True, labels=False)
+        usable(Groups([path]), Draw(1, 3, seed="7"), teacher=True, labels=False)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from secondlook.errors import SecondlookError
 from secondlook.model.frozen import Frozen
 from secondlook.model.network import new_frozen
 from secondlook.model.settings import FrozenSettings
@@ -39,6 +40,12 @@ def test_twenty_groups_are_learnt(tmp_path, joint, data):
     assert outcome.model.settings.trained
     for name, weight in network.encoder.state_dict().items():
         assert torch.equal(weight, before[name])
+
+
+def test_several_processes_are_refused(tmp_path, joint, data, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SecondlookError, match="without torchrun"):
+        run(FrozenPhase(form=SMALL), joint, data, Place(tmp_path / "work", seed=7))
 
 
 def test_the_features_of_a_text_are_computed_once(tmp_path, joint):

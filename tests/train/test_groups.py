@@ -44,14 +44,14 @@ def plain(number, text="a text"):
 def test_what_is_written_is_read_back(tmp_path_factory, written):
     path = tmp_path_factory.mktemp("groups") / "train.parquet"
     assert write_groups(path, written, about={}) == len(written)
-    assert list(Groups.open([path])) == written
+    assert list(Groups([path])) == written
 
 
 def test_any_row_is_read_without_the_others(tmp_path):
     first, second = tmp_path / "a.parquet", tmp_path / "b.parquet"
     write_groups(first, map(plain, range(150)), about={"run": "bm25"})
     write_groups(second, map(plain, range(150, 200)), about={})
-    both = Groups.open([first, second])
+    both = Groups([first, second])
     assert len(both) == 200
     assert [both[place].query.id for place in (199, 0, 149, 150, 64, -1)] == [
         "q199", "q0", "q149", "q150", "q64", "q199",
@@ -103,17 +103,17 @@ def test_the_fingerprint_is_the_hash_of_the_file(tmp_path):
     write_groups(path, [plain(1)], about={"seed": "7"})
     write_groups(same, [plain(1)], about={"seed": "7"})
     write_groups(other, [plain(2)], about={"seed": "7"})
-    found = Groups.open([path]).fingerprint
+    found = Groups([path]).fingerprint
     assert found == f"sha256:{sha256(path.read_bytes()).hexdigest()}"
-    assert Groups.open([same]).fingerprint == found
-    assert Groups.open([other]).fingerprint != found
-    assert Groups.open([path, other]).fingerprint != Groups.open([other, path]).fingerprint
+    assert Groups([same]).fingerprint == found
+    assert Groups([other]).fingerprint != found
+    assert Groups([path, other]).fingerprint != Groups([other, path]).fingerprint
 
 
 def test_a_copy_for_another_process_reads_the_same(tmp_path):
     path = tmp_path / "train.parquet"
     write_groups(path, map(plain, range(3)), about={})
-    opened = Groups.open([path])
+    opened = Groups([path])
     assert list(pickle.loads(pickle.dumps(opened))) == list(opened)
 
 
@@ -126,23 +126,23 @@ def test_a_file_of_another_tool_will_do(tmp_path):
     }  # fmt: skip
     parquet.write_table(pa.Table.from_pylist([row]), path)  # labels are int64 now, texts string
     expected = Group(Query("q", "what"), (Document("d", "that"),), (1,), (0,), (0.5,), (2,))
-    assert list(Groups.open([path])) == [expected]
+    assert list(Groups([path])) == [expected]
 
 
 def test_what_is_no_group_file_is_refused(tmp_path):
     path = tmp_path / "train.parquet"
     with pytest.raises(MalformedInput, match="cannot be read as Parquet"):
-        Groups.open([path])
+        Groups([path])
     path.write_text("no parquet\n" * 5)
     with pytest.raises(MalformedInput, match="secondlook mine"):
-        Groups.open([path])
+        Groups([path])
     write_groups(path, map(plain, range(100)), about={})
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(MalformedInput, match=re.escape(str(path))):
-        Groups.open([path])
+        Groups([path])
     parquet.write_table(pa.table({"query_id": ["q"]}), path)
     with pytest.raises(MalformedInput, match="lacks the column 'query'"):
-        Groups.open([path])
+        Groups([path])
 
 
 def test_a_row_that_contradicts_itself_is_refused_by_its_query(tmp_path):
@@ -152,11 +152,11 @@ def test_a_row_that_contradicts_itself_is_refused_by_its_query(tmp_path):
     rows[0]["labels"] = [1]
     parquet.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
     with pytest.raises(MalformedInput, match=r"'q1'.*2 documents and 1 labels"):
-        Groups.open([path])[0]
+        Groups([path])[0]
     rows[0]["texts"] = None
     parquet.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
     with pytest.raises(MalformedInput, match="'q1'"):
-        Groups.open([path])[0]
+        Groups([path])[0]
 
 
 def test_nothing_and_half_characters_cannot_be_written(tmp_path):

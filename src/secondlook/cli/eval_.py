@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from secondlook.evaluate import Evaluation
+    from secondlook.evaluate.measures import Evaluation
 
 
 def eval_(
@@ -59,7 +59,7 @@ def eval_(
       secondlook eval irds:beir/scifact/test run.trec --per-query --json
     """
     from secondlook.data import read_qrels, read_run
-    from secondlook.evaluate import DEFAULT_MEASURES, evaluate
+    from secondlook.evaluate.measures import DEFAULT_MEASURES, evaluate
 
     judgments = read_qrels(qrels, qrels_format)
     evaluations = {

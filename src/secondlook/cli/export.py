@@ -31,7 +31,7 @@ def export(
     precision: Annotated[
         Precision,
         typer.Option(
-            help="fp32: torch's scores to 1e-3. bf16: two to three times as fast where the CPU has "
+            help="fp32: torch's scores to 1e-3. bf16: some three times as fast where the CPU has "
             "it, as fast elsewhere; half the size. int8: as fast as fp32, a third to half the "
             "size. Both keep nearly the order of fp32 (Kendall τ above .98 in our tests); measure "
             "yours with `secondlook eval`.",
@@ -39,7 +39,7 @@ def export(
     ] = Precision.fp32,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Export a ranker for a CPU engine, some 3 to 10 times as fast as torch.
+    """Export a ranker for a CPU engine, which is faster there than torch.
 
     From then on every verb that loads the ranker runs the export, and needs no torch. Where the
     weights change later, the export is refused until it is made anew.

@@ -40,8 +40,6 @@ def search(
 
       secondlook search scifact.index "vitamin d and bone density" --ranker my.ranker
     """
-    import numpy as np
-
     from secondlook.rank import rerank
     from secondlook.retrieve import open_index
     from secondlook.types import Query
@@ -52,6 +50,8 @@ def search(
     looks = [first]
     scores = [hit.score for hit in first.hits]
     if ranker is not None:
+        import numpy as np
+
         from secondlook.score.ranker import Ranker
 
         loaded = Ranker.load(ranker)

@@ -12,6 +12,9 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
     from secondlook.train.phase import Watch
 
 
@@ -117,12 +120,7 @@ _SECONDS_BETWEEN_LINES = 60
 class _Bar:
     """Shows the steps of a phase on a rich bar; in a log, which has no bar, as a line a minute."""
 
-    def __init__(self, bar: object, console: object) -> None:
-        from rich.console import Console
-        from rich.progress import Progress, TaskID
-
-        assert isinstance(bar, Progress)
-        assert isinstance(console, Console)
+    def __init__(self, bar: Progress, console: Console) -> None:
         self._bar, self._console = bar, console
         self._task: TaskID | None = None
         self._items = 0

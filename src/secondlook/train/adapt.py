@@ -19,6 +19,7 @@ from secondlook.data.durable import replacing_file, write_at_once
 from secondlook.encode.template import Template
 from secondlook.errors import SecondlookError, UnusableTokenizer
 from secondlook.score.torch_backend import best_device
+from secondlook.train import processes
 from secondlook.train.phase import Outcome
 from secondlook.train.pretraining import Pretraining, gather
 from secondlook.train.ranker import precision_of
@@ -176,7 +177,9 @@ class _Teach:
         )
         shown = _Shown(self.recital, self._learned, steps * at_once * accumulated)
         trainer = _Reciter(self.network, arguments, shown, place.watch)
-        remove_halves(run)
+        if processes.first():
+            remove_halves(run)
+        processes.wait()
         last = next(reversed(whole(run)), None)
         state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
         place.watch.begin(doing, steps, done=state.global_step if state else 0)

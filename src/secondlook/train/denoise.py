@@ -52,7 +52,7 @@ def run(settings: DenoisePhase, start: Model, data: TrainData, place: Place) -> 
         device,
         precision_of(settings.precision, device),
     )
-    groups = Groups.open(data.train)
+    groups = Groups(data.train)
     scores = _scored(groups, ranker, place)
     cut = Cut(settings, groups, scores)
     clean = place.folder / "denoised.parquet"
@@ -70,7 +70,7 @@ def run(settings: DenoisePhase, start: Model, data: TrainData, place: Place) -> 
     return Outcome(
         start,
         replace(data, train=(clean,)),
-        {path.name: Groups.open([path]).fingerprint for path in data.train},
+        {path.name: Groups([path]).fingerprint for path in data.train},
         metrics,
         keep=(dropped, summary),
     )

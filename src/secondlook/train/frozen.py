@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from secondlook.errors import SecondlookError
 from secondlook.model.frozen import Frozen
 from secondlook.model.network import new_frozen
 from secondlook.score.batching import batches
-from secondlook.train import ranking
+from secondlook.train import processes, ranking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,11 @@ _TOKENS_AT_ONCE = 8192
 
 def run(settings: FrozenPhase, start: Model, data: TrainData, place: Place) -> Outcome:
     """As the other phases that learn from groups; the ranker takes the frozen form first."""
+    if processes.count() > 1:
+        raise SecondlookError(
+            "the phase 'frozen' is trained by one process, since all would write one file of "
+            "features; start it without torchrun"
+        )
     torch.manual_seed(place.seed)
     model = start if isinstance(start.network, Frozen) else new_frozen(start, settings.form)
     assert isinstance(model.network, Frozen)

@@ -112,6 +112,7 @@ class Groups(Sequence[Group]):
     """The groups of one or more files, one after the other; any can be read without the rest.
 
     Only some row groups are held in memory. A copy sent to another process opens the files anew.
+    Raises MalformedInput for a file that is none of this kind.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -125,11 +126,6 @@ class Groups(Sequence[Group]):
                 self._starts.append(self._starts[-1] + rows)
                 self._places.append((number, inside))
         self._held: OrderedDict[int, pa.Table] = OrderedDict()
-
-    @classmethod
-    def open(cls, paths: Sequence[Path]) -> Groups:
-        """The groups of these files; raises MalformedInput for anything else."""
-        return cls(paths)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -146,7 +146,7 @@ def _validation_seconds(
 ) -> float | None:
     if job.data.validate is None:
         return None
-    groups = Groups.open([job.data.validate])
+    groups = Groups([job.data.validate])
     whole = Validation(groups, settings.measure, settings.validate_queries)
     some = Validation(groups, settings.measure, _TRIED_QUERIES)
     precision = precision_of(settings.precision, device)

@@ -71,7 +71,7 @@ def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
         )
     soft = isinstance(settings, DistilPhase) and settings.loss == "kl"
     draw = Draw(settings.positives, settings.negatives, seed=f"{seed}\0{settings.phase}", fill=soft)
-    groups = Groups.open(_chosen(settings, data))
+    groups = Groups(_chosen(settings, data))
     found = usable(groups, draw, teacher=isinstance(settings, DistilPhase), labels=not soft)
     per_epoch = ceil(len(found.rows) / (settings.batch * processes.count()))
     steps = settings.max_steps or ceil(settings.epochs * per_epoch)
@@ -99,7 +99,7 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     validation, measured = None, None
     if data.validate is not None:
         validation = Validation(
-            Groups.open([data.validate]), settings.measure, settings.validate_queries
+            Groups([data.validate]), settings.measure, settings.validate_queries
         )
 
         def measured() -> dict[str, float]:
@@ -297,7 +297,7 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
                 f"the ranker is no better than untrained: {name} {best:.4f}, at the start {was:.4f}"
             )
     processes.wait()  # all have read the best weights, which the first may remove now
-    learned = {path.name: Groups.open([path]).fingerprint for path in run.plan.groups.paths}
+    learned = {path.name: Groups([path]).fingerprint for path in run.plan.groups.paths}
     return Outcome(model, data, learned, metrics, tuple(history))
 
 

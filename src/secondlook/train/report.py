@@ -61,7 +61,7 @@ def full_card(settings: RankerSettings, recipe: str, data: TrainData, *, curve: 
     files = [("training", path) for path in data.train]
     files += [("validation", data.validate)] if data.validate else []
     for use, path in files:
-        groups = Groups.open([path])
+        groups = Groups([path])
         lines.append(f"- {use}: `{path.name}`, {len(groups):,} queries, {groups.fingerprint}")
         for about in groups.about:
             lines += [f"  - {key}: {value}" for key, value in about.items()]

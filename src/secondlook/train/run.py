@@ -162,7 +162,7 @@ def _claim(job: Job, *, resume: bool) -> None:
         raise CheckpointProblem(f"{job.output} is there already; give another name, or remove it")
     kept = job.work / NAME
     files = (*job.data.train, *([job.data.validate] if job.data.validate else []))
-    digests = "".join(f"# {path.name} {Groups.open([path]).fingerprint}\n" for path in files)
+    digests = "".join(f"# {path.name} {Groups([path]).fingerprint}\n" for path in files)
     text = resolved(job.named) + digests
     if not kept.is_file():
         job.work.mkdir(parents=True, exist_ok=True)
