@@ -212,7 +212,12 @@ class _Teller(TrainerCallback):
     ) -> None:
         """A new figure."""
         metrics: dict[str, float] = given["metrics"]
-        self._watch.step(0, {name.removeprefix("eval_"): value for name, value in metrics.items()})
+        figures = {
+            name.removeprefix("eval_"): value
+            for name, value in metrics.items()
+            if name.startswith("eval_")  # Trainer adds the epoch
+        }
+        self._watch.step(0, figures)
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
