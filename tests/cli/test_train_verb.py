@@ -150,6 +150,7 @@ base = "some/where"
 
 [data]
 train = ["train.parquet"]
+validation = "dev.parquet"
 
 [[phases]]
 phase = "pointwise"

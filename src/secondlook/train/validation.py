@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from secondlook.evaluate.measures import evaluate, parse_measure
+from secondlook.train import processes
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -50,11 +51,15 @@ class Validation:
         return sum(len(group.documents) for group in self._groups)
 
     def __call__(self, ranker: Scores) -> float:
-        """The mean of the measure."""
+        """The mean of the measure; where there are several processes, each scores its share."""
         pairs = [(group.query, one) for group in self._groups for one in group.documents]
-        scores: list[float] = []
-        for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-            scores += ranker.score(pairs[start : start + _PAIRS_AT_ONCE]).tolist()
+        own = pairs[processes.rank() :: processes.count()]
+        made: list[float] = []
+        for start in range(0, len(own), _PAIRS_AT_ONCE):
+            made += ranker.score(own[start : start + _PAIRS_AT_ONCE]).tolist()
+        scores = [0.0] * len(pairs)
+        for rank, share in enumerate(processes.gather(made)):
+            scores[rank :: processes.count()] = share
         given = iter(scores)
         rankings = [
             Ranking.of(group.query.id, [Hit(one.id, next(given)) for one in group.documents])
