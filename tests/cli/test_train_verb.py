@@ -157,6 +157,7 @@ phase = "pointwise"
 batch = 4
 learning_rate = 1e-3
 dropout = 0.0
+forward_tokens = 24
 precision = "fp32"
 """
 
