@@ -54,7 +54,7 @@ def test_a_machine_reads_json():
     assert run["sentence"].startswith("hurts: RR")
     [one] = run["differences"]
     assert one["delta"] == -0.5
-    assert one["deltas"]["q7"] == -0.5
+    assert one["values"]["q7"] == [1.0, 0.5]
     assert one["hurt"] == 1.0
 
 

@@ -60,13 +60,18 @@ class Difference:
     detectable: float | None
     """The smallest difference that these queries would have shown in 8 of 10 cases; None of one
     query, which shows nothing."""
-    deltas: Mapping[str, float]
-    """Query id → new value minus base value."""
+    values: Mapping[str, tuple[float, float]]
+    """Query id → the base's value and the new run's."""
 
     @property
     def delta(self) -> float:
         """The difference of the means."""
         return self.new - self.base
+
+    @property
+    def deltas(self) -> dict[str, float]:
+        """Query id → the new run's value minus the base's."""
+        return {query: new - base for query, (base, new) in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,7 @@ def _difference(
     alpha: float,
     corrected: float,
 ) -> Difference:
-    deltas = _deltas(measure, base, new)
+    deltas, was, now = _deltas(measure, base, new), base.per_query[measure], new.per_query[measure]
     randomisation, adjusted = p_values
     verdict: Verdict = "cannot tell"
     if adjusted <= alpha:
@@ -176,8 +181,8 @@ def _difference(
     low, high = bootstrap_interval(deltas, rng, 1 - alpha)
     return Difference(
         measure,
-        base=float(np.mean(list(base.per_query[measure].values()))),
-        new=float(np.mean(list(new.per_query[measure].values()))),
+        base=float(np.mean(list(was.values()))),
+        new=float(np.mean(list(now.values()))),
         low=low,
         high=high,
         t_test=t_test(deltas),
@@ -190,5 +195,5 @@ def _difference(
         verdict=verdict,
         more_queries=0 if verdict != "cannot tell" else more,
         detectable=detectable(deltas, corrected),
-        deltas=dict(zip(base.per_query[measure], deltas.tolist(), strict=True)),
+        values={query: (was[query], now[query]) for query in was},
     )
