@@ -14,6 +14,7 @@ from secondlook.cli import (
     convert,
     doctor,
     eval_,
+    explain,
     export,
     index,
     mine,
@@ -44,6 +45,7 @@ app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(compare.compare)
+app.command()(explain.explain)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)
