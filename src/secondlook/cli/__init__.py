@@ -16,6 +16,7 @@ from secondlook.cli import (
     eval_,
     explain,
     export,
+    gap,
     index,
     mine,
     remove,
@@ -46,6 +47,7 @@ app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(compare.compare)
 app.command()(explain.explain)
+app.command()(gap.gap)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)

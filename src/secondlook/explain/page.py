@@ -10,7 +10,7 @@ from secondlook.evaluate.page import table, tint, whole_page
 if TYPE_CHECKING:
     from secondlook.explain.explanation import AttentionMap, Explanation, Word
 
-MOST_COLUMNS = 40
+MOST_COLUMNS = 24
 _CELL, _LETTER = 15, 6.6  # pixels: of a cell, and of a letter of a label
 
 LEGEND = (
@@ -42,7 +42,7 @@ def page(said: Explanation) -> str:
 
 
 def _whence(said: Explanation) -> str:
-    parts = [f"{name} {value:+.3f}" for name, value in said.parts.items()]
+    parts = [f"{value:+.3f} {name}" for name, value in said.parts.items()]
     whence = f"raw score {said.score:.4f}"
     return f"{whence} = {' '.join(parts)}" if parts else whence
 
@@ -141,15 +141,15 @@ def _figure(said: Explanation, one: AttentionMap, top: float) -> str:
 
 
 def _columns(said: Explanation) -> list[int]:
-    """The document words that are looked at most by any map, in their order."""
+    """The document words that are looked at most in any map, in their order; no punctuation."""
     weights = [
         max(line[at] for one in said.attention for line in one.query_to_document)
-        if said.query_words
+        if said.query_words and any(map(str.isalnum, word.text))
         else 0.0
-        for at in range(len(said.document_words))
+        for at, word in enumerate(said.document_words)
     ]
     best = sorted(range(len(weights)), key=lambda at: -weights[at])[:MOST_COLUMNS]
-    return sorted(best)
+    return sorted(at for at in best if weights[at])
 
 
 def _shade(share: float) -> str:
