@@ -20,6 +20,7 @@ from secondlook.cli import (
     index,
     mine,
     remove,
+    report,
     rerank,
     retrieve,
     search,
@@ -48,6 +49,7 @@ app.command("eval")(eval_.eval_)
 app.command()(compare.compare)
 app.command()(explain.explain)
 app.command()(gap.gap)
+app.command()(report.report)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 MOST_FREQUENT = 10_000
 GENERAL, SPECIAL = 0.35, 0.45
 """By this count passages of MS MARCO have a share of 32% and of Wikipedia (SQuAD) 31%, insurance
-advice 39%, medical abstracts (NFCorpus, SciFact) 56% and 60%. DR-BERT counts 44.3% for MS MARCO, but
-against the texts BERT was made of."""
+advice 39%, medical abstracts (NFCorpus, SciFact) 56% and 60%. DR-BERT counts 44.3% for MS MARCO,
+but against the texts BERT was made of."""
 STRANGE = 10.0
 """A word differs where it is so many times as frequent as in general English."""
 _THEN_MEASURE = "Put the phase `adapt` first in the recipe, and see by `secondlook compare`"

@@ -40,7 +40,8 @@ details { margin: .4rem 0; } summary { cursor: pointer; }
 .words { line-height: 2.1; } .w { padding: .1rem .2rem; border-radius: .2rem; }
 .outside { border-bottom: 2px dotted #1c1c1c; } .matched { font-weight: 700; }
 @media (max-width: 40rem) { .looks { grid-template-columns: 1fr; } h1 { font-size: 1.3rem; } }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } h2 { break-after: avoid; }
+@media print { details::details-content { content-visibility: visible; display: block; }
+  body { max-width: none; padding: 0; font-size: 10pt; } h2 { break-after: avoid; }
   figure, table, .looks, .verdict { break-inside: avoid; } .scroll { overflow: visible; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 @page { margin: 1.6cm; }
