@@ -28,9 +28,9 @@ table { border-collapse: collapse; font-size: .9rem; margin: .5rem 0; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; }
 thead th { border-bottom: 1px solid #888; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.figures { display: flex; flex-wrap: wrap; gap: 1.2rem; align-items: flex-start; }
-figure { margin: 0; flex: 1 1 19rem; min-width: 0; max-width: 100%; }
-figure.wide { flex-basis: 100%; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr));
+  gap: 1.2rem; align-items: start; }
+figure { margin: 0; min-width: 0; }
 svg { max-width: 100%; height: auto; display: block; }
 pre { background: #f5f5f5; padding: .6rem .8rem; overflow-x: auto; font-size: .85rem;
   white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -39,10 +39,10 @@ details { margin: .4rem 0; } summary { cursor: pointer; }
 .looks ol { margin: 0; padding-left: 1.6rem; font-size: .85rem; overflow-wrap: anywhere; }
 .words { line-height: 2.1; } .w { padding: .1rem .2rem; border-radius: .2rem; }
 .outside { border-bottom: 2px dotted #1c1c1c; } .matched { font-weight: 700; }
-@media (max-width: 40rem) { .looks { grid-template-columns: 1fr; } h1 { font-size: 1.3rem; } }
-@media print { details::details-content { content-visibility: visible; display: block; }
-  body { max-width: none; padding: 0; font-size: 10pt; } h2 { break-after: avoid; }
-  figure, table, .looks, .verdict { break-inside: avoid; } .scroll { overflow: visible; }
+@media (max-width: 40rem) { table { font-size: .75rem; } th, td { padding-right: .4rem; }
+  .looks { grid-template-columns: 1fr; } h1 { font-size: 1.3rem; } }
+@media print { body { max-width: none; padding: 0; font-size: 10pt; } h2 { break-after: avoid; }
+  figure, table, pre, .looks, .verdict { break-inside: avoid; } .scroll { overflow: visible; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 @page { margin: 1.6cm; }
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from secondlook.evaluate.page import table, whole_page
 from secondlook.evaluate.plots import draw_breakdown, draw_calibration, draw_deltas, draw_depth
-from secondlook.evaluate.verdict import sentence, warnings
+from secondlook.evaluate.verdict import figure_rows, sentence, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,44 +117,26 @@ def _verdict(report: Report, run: Comparison) -> str:
 
 
 def _figures_table(run: Comparison, found: Comparisons) -> str:
-    rows = [
-        [
-            one.measure,
-            one.verdict,
-            f"{one.base:.4f}",
-            f"{one.new:.4f}",
-            f"{one.delta:+.4f}",
-            f"{one.low:+.4f} … {one.high:+.4f}",
-            f"{one.t_test:.4f}",
-            f"{one.randomisation:.4f}",
-            f"{one.adjusted:.4f}",
-            f"{one.wins}/{one.ties}/{one.losses}",
-            f"{one.hurt:.0%}",
-        ]
-        for one in run.differences
-    ]
-    header = "measure,verdict,base,new,difference,interval,t-test p,randomisation p,Holm p"
     shares = (
         f"Judged are {run.judged_share:.0%} of the new run's top 10, {found.judged_share:.0%} of "
         "the base's."
     )
     told = (
-        f"Intervals: BCa bootstrap, {1 - found.alpha:.0%}. Holm p: the randomisation test's, "
-        f"corrected for all measures; the verdict goes by it. {shares}"
+        "The interval is a BCa bootstrap over queries. The verdict goes by the randomisation test "
+        f"after Holm's correction for all measures. {shares}"
     )
-    names = [*header.split(","), "win/tie/loss", "lose > .1"]
-    return table(names, rows, names=2) + f'<p class="small">{told}</p>'
+    header = ["", *(one.measure for one in run.differences)]
+    lines = [[name, *cells] for name, cells in figure_rows(run, found)]
+    return table(header, lines) + f'<p class="small">{told}</p>'
 
 
-def _figure(svg: str, caption: str, *, wide: bool = True) -> str:
-    kind = ' class="wide"' if wide else ""
-    return f"<figure{kind}>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+def _figure(svg: str, caption: str) -> str:
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _where(report: Report, first: Difference) -> str:
     figures = [
-        _figure(draw_breakdown(one, first.measure), f"By {one.name}.", wide=False)
-        for one in report.breakdowns
+        _figure(draw_breakdown(one, first.measure), f"By {one.name}.") for one in report.breakdowns
     ]
     if report.depth:
         last = report.depth[-1]
@@ -162,9 +144,9 @@ def _where(report: Report, first: Difference) -> str:
         taken = (last.reached - report.depth[0].reached) / room if room > 0 else 0.0
         said = (
             f"Re-ranking {last.depth} hits could reach {last.ceiling:.3f} at best; "
-            f"{taken:.0%} of the way from the base is gone."
+            f"the second look goes {taken:.0%} of the way there from the base."
         )
-        figures.insert(0, _figure(draw_depth(report.depth, first.measure), said, wide=False))
+        figures.insert(0, _figure(draw_depth(report.depth, first.measure), said))
     if not figures:
         return ""
     return (
@@ -179,7 +161,7 @@ def _trust(report: Report) -> str:
         one = report.calibrated
         svg = draw_calibration(one.probabilities, one.relevant, one.error)
         told = f"Calibration {one.how}: probabilities are {one.error:.3f} off on average."
-        figures.append(_figure(svg, told, wide=False))
+        figures.append(_figure(svg, told))
     if report.curve is not None:
         image = base64.b64encode(report.curve).decode()
         figures.append(
