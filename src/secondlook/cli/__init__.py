@@ -8,6 +8,7 @@ import sys
 import typer
 
 from secondlook.cli import (
+    ablate,
     add,
     calibrate,
     compare,
@@ -55,6 +56,7 @@ app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.command()(train.train)
+app.command()(ablate.ablate)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
 app.command()(doctor.doctor)

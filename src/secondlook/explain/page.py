@@ -136,7 +136,7 @@ def _figure(said: Explanation, one: AttentionMap, top: float) -> str:
         f'font-family="ui-monospace, DejaVu Sans Mono, monospace" stroke="#eee">'
         f"<g stroke-width='.5'>{''.join(marks).replace('<text', '<text stroke=none')}</g></svg>"
         f"<figcaption>{escape(title)}; it scores {one.score:.3f}."
-        f"{some if len(columns) < len(said.document_words) else ''}</figcaption></figure>"
+        f"{some if len(columns) == MOST_COLUMNS else ''}</figcaption></figure>"
     )
 
 
