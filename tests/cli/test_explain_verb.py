@@ -1,9 +1,17 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 import tiny
-from command_line import secondlook
+from secondlook.cli import app
+
+
+def said_by(*arguments):
+    """In this process, which is quicker than another."""
+    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +21,7 @@ def ranker(tmp_path_factory):
 
 def test_a_person_a_machine_and_a_browser_are_told_why(ranker, tmp_path):
     page = tmp_path / "why.html"
-    shown = secondlook("explain", ranker, "bogue [sea]", "the deep bogue", "--html", page)
+    shown = said_by("explain", ranker, "bogue [sea]", "the deep bogue", "--html", page)
     assert "attention without STRM, as it scores" in shown
     assert "attention with STRM, for comparison" in shown
     assert "bog ##ue" in shown
@@ -21,8 +29,6 @@ def test_a_person_a_machine_and_a_browser_are_told_why(ranker, tmp_path):
 
 
 def test_json_holds_all_of_it(ranker):
-    said = json.loads(
-        secondlook("explain", ranker, "bogue", "the deep bogue", "--json", "--layer", 1)
-    )
+    said = json.loads(said_by("explain", ranker, "bogue", "the deep bogue", "--json", "--layer", 1))
     assert [word["text"] for word in said["document_words"]] == ["the", "deep", "bogue"]
     assert said["attention"][0]["layer"] == 1

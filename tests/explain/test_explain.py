@@ -172,6 +172,15 @@ def test_of_a_long_document_the_best_window_is_explained():
     assert document[first.start : first.end] == first.text
 
 
+def test_where_only_the_first_window_counts_it_is_the_one_explained():
+    windows = WindowSettings(length=4, stride=4, pooling="first")
+    document = "tide is a deep sea fish in the cape fear river what a tide"
+    for text in (document, " ".join(reversed(document.split()))):
+        said = explain(QUERY, text, joint(windows=windows))
+        assert said.window == 0
+        assert said.score == pytest.approx(said.windows[0].score, abs=1e-5)
+
+
 def test_a_back_end_without_a_network_gives_everything_but_attention():
     ranker = joint()
     network = ranker.backend

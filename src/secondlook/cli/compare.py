@@ -46,7 +46,9 @@ def compare(
     ] = None,
     alpha: Annotated[
         float,
-        typer.Option(help="The risk of a false alarm, over all runs and measures.", min=0, max=0.5),
+        typer.Option(
+            help="The risk of a false alarm, over all runs and measures.", min=0.001, max=0.5
+        ),
     ] = 0.05,
     require: Annotated[
         Requirement | None,

@@ -113,7 +113,7 @@ def _facets(
     from secondlook.retrieve.analyze import EnglishAnalyzer
 
     terms = EnglishAnalyzer().terms
-    facets = query_facets(_typed(about, queries), terms, _split_words(about))
+    facets = query_facets(_typed(about, queries), _split_words(about))
     facets.append(first_stage_facet(qrels, base, about.relevant_from))
     if known:
         facets += document_facets(queries, qrels, known, terms, about.relevant_from)

@@ -69,7 +69,7 @@ class Explanation:
     windows: tuple[WindowScore, ...]
     """The parts a long document was scored by; one for a short one."""
     window: int
-    """The best of them, which words and attention are of."""
+    """Which of them words and attention are of: the best, or the first where only that counts."""
     query_words: tuple[Word, ...]
     document_words: tuple[Word, ...]
     attention: tuple[AttentionMap, ...]

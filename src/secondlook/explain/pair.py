@@ -43,7 +43,8 @@ def explain(
     scores = scored.scores
     if len(windows) > 1:
         scores = ranker.score([(asked, window.document) for window in windows])
-    best = int(scores.argmax())
+    shape = ranker.settings.encode.windows
+    best = 0 if shape is not None and shape.pooling == "first" else int(scores.argmax())
     seen = _Seen(ranker, asked, windows[best].document)
     query_words, document_words = _attributed(
         ranker, seen, float(scores[best]), windows[best].start
