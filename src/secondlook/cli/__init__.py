@@ -8,15 +8,20 @@ import sys
 import typer
 
 from secondlook.cli import (
+    ablate,
     add,
     calibrate,
+    compare,
     convert,
     doctor,
     eval_,
+    explain,
     export,
+    gap,
     index,
     mine,
     remove,
+    report,
     rerank,
     retrieve,
     search,
@@ -42,11 +47,16 @@ app.command()(rerank.rerank)
 app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
+app.command()(compare.compare)
+app.command()(explain.explain)
+app.command()(gap.gap)
+app.command()(report.report)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.command()(train.train)
+app.command()(ablate.ablate)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
 app.command()(doctor.doctor)

@@ -70,9 +70,9 @@ class Ranker:
         types: TypeClassifier | None = None,
     ) -> None:
         self.settings = settings
-        self._tokenizer = tokenizer
-        self._encoder = Encoder(tokenizer, settings.encode, types=types)
-        self._backend = backend
+        self.tokenizer = tokenizer
+        self.encoder = Encoder(tokenizer, settings.encode, types=types)
+        self.backend = backend
 
     @classmethod
     def load(
@@ -104,7 +104,7 @@ class Ranker:
         windows = self.settings.encode.windows
         if windows is None or not pairs:
             return self._score_whole(pairs)
-        parts = split([document for _, document in pairs], windows, self._tokenizer)
+        parts = split([document for _, document in pairs], windows, self.tokenizer)
         if windows.pooling == "first":
             parts = [some[:1] for some in parts]
         queries = [query for query, _ in pairs]
@@ -149,9 +149,9 @@ class Ranker:
         return ranked
 
     def _score_whole(self, pairs: Sequence[Pair]) -> Scored:
-        features = self._encoder.encode(pairs)
+        features = self.encoder.encode(pairs)
         cut = np.array([one.cut for one in features], np.intp)
-        return Scored(self._backend.logits(features), cut)
+        return Scored(self.backend.logits(features), cut)
 
     def shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Raw scores as users see them."""

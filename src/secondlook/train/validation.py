@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from secondlook.evaluate.measures import Evaluation
     from secondlook.train.groups import Group
     from secondlook.types import Pair
 
@@ -51,7 +52,15 @@ class Validation:
         return sum(len(group.documents) for group in self._groups)
 
     def __call__(self, ranker: Scores) -> float:
-        """The mean of the measure; where there are several processes, each scores its share."""
+        """The mean of the measure."""
+        return self._evaluated(ranker).means[self.measure]
+
+    def per_query(self, ranker: Scores) -> dict[str, float]:
+        """Query id → the measure."""
+        return dict(self._evaluated(ranker).per_query[self.measure])
+
+    def _evaluated(self, ranker: Scores) -> Evaluation:
+        """The rankings measured; where there are several processes, each scores its share."""
         pairs = [(group.query, one) for group in self._groups for one in group.documents]
         own = pairs[processes.rank() :: processes.count()]
         made: list[float] = []
@@ -65,7 +74,7 @@ class Validation:
             Ranking.of(group.query.id, [Hit(one.id, next(given)) for one in group.documents])
             for group in self._groups
         ]
-        return float(evaluate(self._qrels, rankings, [self.measure]).means[self.measure])
+        return evaluate(self._qrels, rankings, [self.measure])
 
 
 def _grades(group: Group) -> dict[str, int]:
