@@ -15,11 +15,13 @@ from secondlook.cli import (
     eval_,
     export,
     index,
+    key,
     mine,
     remove,
     rerank,
     retrieve,
     search,
+    serve,
     train,
     types_,
     warm,
@@ -49,6 +51,8 @@ app.command()(warm.warm)
 app.command()(train.train)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
+app.command()(serve.serve)
+app.command()(key.key)
 app.command()(doctor.doctor)
 
 
