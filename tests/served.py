@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 import uvicorn
 
+from secondlook.errors import EngineProblem
+from secondlook.retrieve.folder import IndexCard
+from secondlook.retrieve.memory import MemoryIndex
 from secondlook.serve.app import build_app
 from secondlook.serve.serving import Serving
 
@@ -77,6 +80,22 @@ class Watched:
 
     def shown(self, scores):
         return self.ranker.shown(scores)
+
+
+class Engine(MemoryIndex):
+    """An engine that can be slow or down."""
+
+    def __init__(self, documents):
+        super().__init__(documents)
+        self.card = IndexCard(engine="bm25s", settings={}, documents=1, fingerprint="")
+        self.asked, self.seconds, self.down = 0, 0.0, False
+
+    def retrieve(self, queries, k):
+        self.asked += 1
+        time.sleep(self.seconds)
+        if self.down:
+            raise EngineProblem("cannot reach the cluster at http://secret:9200")
+        return super().retrieve(queries, k)
 
 
 def serving(ranker, **more):

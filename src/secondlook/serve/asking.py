@@ -12,7 +12,7 @@ Deadline = Annotated[
     float | None,
     Header(
         alias="X-Deadline-Seconds",
-        gt=0,
+        ge=0.1,
         le=3600,
         allow_inf_nan=False,
         description="Answer within so many seconds, with what is scored by then. The server's own "

@@ -40,6 +40,11 @@ _SEARCHES_AT_ONCE = 16
 """Threads that may wait for the engine. One that hangs is missing until it comes back."""
 
 
+_PATIENCE = 0.5
+"""The share of the server's deadline after which silence is the engine's fault: clients in a hurry
+must not make it look broken to all others."""
+
+
 class Explainer(Protocol):
     """Says why a document scored as it did."""
 
@@ -147,11 +152,15 @@ class Serving:
             self.metrics.stage_seconds.labels("fetch").observe(time.monotonic() - between)
             return ranking, texts
 
+        began = time.monotonic()
         try:
             with span("first look"):
                 found = await asyncio.wait_for(self._engine.run(look), until - time.monotonic())
         except TimeoutError as error:
-            self._engine_failed("timeout")
+            if time.monotonic() - began >= _PATIENCE * self.limits.deadline:
+                self._engine_failed("timeout")
+            else:
+                self.breaker.left()
             raise Refused(504, "the search engine did not answer in time", 1) from error
         except SecondlookError as error:
             self._engine_failed(type(error).__name__)

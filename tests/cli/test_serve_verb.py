@@ -1,0 +1,194 @@
+"""`secondlook serve` as a process: its start, its signals, its end."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import pytest
+
+import tiny
+from command_line import secondlook
+from secondlook import Ranker
+
+QUERY = "what is the tide"
+TEXTS = [f"the tide of the deep sea {number}" for number in range(20)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny.save(tiny.classifier(), tmp_path_factory.mktemp("serve") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def scores(folder):
+    ranker = Ranker.load(folder, device="cpu")
+    return ranker.predict([(QUERY, text) for text in TEXTS])
+
+
+class Process:
+    """A server, and what it has logged."""
+
+    def __init__(self, *arguments, **more):
+        command = [sys.executable, "-m", "secondlook", "serve", "--port", "0", *map(str, arguments)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **more)
+        self.log = []
+        threading.Thread(target=self._read, daemon=True).start()
+        self.url = re.search(r"http://[0-9.:]+", self.wait_for("Uvicorn running"))[0]
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.log.append(line)
+
+    def wait_for(self, event, seconds=60):
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            for line in list(self.log):
+                if event in line:
+                    return line
+            assert self.process.poll() is None, "".join(self.log)
+            time.sleep(0.02)
+        raise AssertionError("".join(self.log))
+
+    def requests(self):
+        lines = [json.loads(line) for line in self.log]
+        return [one for one in lines if one.get("route") == "/v2/rerank"]
+
+
+@contextmanager
+def process(*arguments, **more):
+    running = Process(*arguments, **more)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()
+        running.process.stderr.close()
+
+
+class Load:
+    """Clients that ask all the time, and check each answer."""
+
+    def __init__(self, url, scores, clients=6):
+        self.answered, self.wrong, self.refused = 0, [], 0
+        self._url, self._scores = url, scores
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self):
+        rng = np.random.default_rng()
+        with httpx.Client() as client:
+            while not self._stop.is_set():
+                chosen = rng.permutation(len(TEXTS))[:8]
+                asked = {"query": QUERY, "documents": [TEXTS[place] for place in chosen]}
+                try:
+                    answer = client.post(f"{self._url}/v2/rerank", json=asked)
+                except httpx.TransportError:  # the socket is closed: it was not taken
+                    with self._lock:
+                        self.refused += 1
+                    self._stop.wait(0.05)
+                    continue
+                self._check(answer, chosen)
+
+    def _check(self, answer, chosen):
+        right = answer.status_code == 200 and all(
+            abs(one["relevance_score"] - self._scores[chosen[one["index"]]]) < 1e-3
+            for one in answer.json()["results"]
+        )
+        with self._lock:
+            self.answered += 1
+            if not right:
+                self.wrong.append(answer.text)
+
+
+def full_disk():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_reload_and_end_under_load_on_a_full_disk_lose_no_request(folder, scores):
+    with process(folder, preexec_fn=full_disk) as server, Load(server.url, scores) as load:
+        while load.answered < 30:
+            time.sleep(0.02)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for('"reloaded"')
+        before = load.answered
+        while load.answered < before + 30:
+            time.sleep(0.02)
+        assert load.refused == 0
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 0
+        time.sleep(0.2)
+    assert not load.wrong
+    assert "drained" in "".join(server.log)
+    assert load.answered == len(server.requests())  # what was taken was answered, and arrived
+    assert {one["status"] for one in server.requests()} == {200}
+
+
+def test_a_damaged_ranker_is_refused_in_one_line(folder, tmp_path):
+    broken = tiny.save(tiny.classifier(), tmp_path / "broken")
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    told = secondlook("serve", broken, "--port", "0", fails=True)
+    assert "model.safetensors is damaged" in told
+    assert "nowhere" in secondlook("serve", tmp_path / "nowhere", fails=True)
+
+
+def test_a_damaged_export_is_refused_in_one_line(tmp_path):
+    from secondlook.errors import BackendProblem
+    from secondlook.score.export import export_ranker
+
+    folder = tiny.save(tiny.classifier(), tmp_path / "ranker")
+    export_ranker(folder, "onnx", "fp32")
+    graph = folder / "onnx" / "model.fp32.onnx"
+    graph.write_bytes(graph.read_bytes()[:500])
+    with pytest.raises(BackendProblem, match="export it anew"):
+        Ranker.load(folder)
+
+
+def test_a_key_is_printed_once_and_opens_the_server(tmp_path):
+    from secondlook.serve.keys import Keys
+
+    key = secondlook("key", "search-team", "--keys", tmp_path / "keys").strip()
+    assert Keys.read(tmp_path / "keys").holder(key) == "search-team"
+
+
+def test_names_are_checked(folder):
+    told = secondlook("serve", folder, "--name", "fast", fails=True)
+    assert "NAME=RANKER" in told
+    told = secondlook("serve", folder, "--name", f"tiny={folder}", fails=True)
+    assert "two rankers" in told
+
+
+def test_several_workers_share_a_port_and_their_figures(folder, scores):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with process(folder, "--workers", "2", env=environment) as server:
+        deadline = time.monotonic() + 60
+        while sum('"serving"' in line for line in server.log) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for _ in range(8):
+            asked = {"query": QUERY, "documents": TEXTS}
+            answer = httpx.post(f"{server.url}/v2/rerank", json=asked).json()
+            assert answer["results"][0]["relevance_score"] == pytest.approx(max(scores), abs=1e-3)
+        figures = httpx.get(f"{server.url}/metrics").text
+        assert 'secondlook_requests_total{route="/v2/rerank",status="200"} 8.0' in figures
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 0
