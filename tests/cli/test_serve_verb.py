@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +14,17 @@ from contextlib import contextmanager
 
 import httpx
 import numpy as np
+import onnx
 import pytest
+from typer.testing import CliRunner
 
 import tiny
-from command_line import secondlook
 from secondlook import Ranker
+from secondlook.cli import app
+from secondlook.errors import SecondlookError
+from secondlook.model.checkpoint import open_checkpoint
+from secondlook.score.exports import Export, fingerprint, replacing_export
+from secondlook.serve.keys import Keys
 
 QUERY = "what is the tide"
 TEXTS = [f"the tide of the deep sea {number}" for number in range(20)]
@@ -25,12 +32,37 @@ TEXTS = [f"the tide of the deep sea {number}" for number in range(20)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tiny.save(tiny.classifier(), tmp_path_factory.mktemp("serve") / "tiny")
+    """A ranker that needs no torch, as one would deploy it; its graph is the sum of the ids."""
+    made = tiny.save(tiny.classifier(), tmp_path_factory.mktemp("serve") / "tiny")
+    pairs = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, ["pairs", "length"])
+        for name in ("input_ids", "attention_mask")
+    ]
+    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["pairs"])
+    constants = [
+        onnx.helper.make_tensor("axis", onnx.TensorProto.INT64, [1], [1]),
+        onnx.helper.make_tensor("scale", onnx.TensorProto.FLOAT, [], [0.01]),
+    ]
+    nodes = [
+        onnx.helper.make_node("Mul", ["input_ids", "attention_mask"], ["kept"]),
+        onnx.helper.make_node("ReduceSum", ["kept", "axis"], ["sum"], keepdims=0),
+        onnx.helper.make_node("Cast", ["sum"], ["float"], to=onnx.TensorProto.FLOAT),
+        onnx.helper.make_node("Mul", ["float", "scale"], ["logits"]),
+    ]
+    graph = onnx.helper.make_graph(nodes, "sum", pairs, [logits], constants)
+    model = onnx.helper.make_model(
+        graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 18)]
+    )
+    with replacing_export(
+        Export(made, "onnx", "fp32"), fingerprint(open_checkpoint(made))
+    ) as export:
+        onnx.save(model, export.graph)
+    return made
 
 
 @pytest.fixture(scope="module")
 def scores(folder):
-    ranker = Ranker.load(folder, device="cpu")
+    ranker = Ranker.load(folder)
     return ranker.predict([(QUERY, text) for text in TEXTS])
 
 
@@ -142,39 +174,36 @@ def test_reload_and_end_under_load_on_a_full_disk_lose_no_request(folder, scores
     assert {one["status"] for one in server.requests()} == {200}
 
 
-def test_a_damaged_ranker_is_refused_in_one_line(folder, tmp_path):
+def refusal(*arguments):
+    """Why a server does not start; in this process, where torch is loaded already."""
+    nowhere = ["--host", "256.256.256.256"]  # if it does start after all, it must not serve on
+    done = CliRunner().invoke(app, ["serve", *map(str, arguments), *nowhere])
+    assert done.exit_code != 0
+    return str(done.exception) if isinstance(done.exception, SecondlookError) else done.output
+
+
+def test_a_damaged_ranker_is_refused(tmp_path):
     broken = tiny.save(tiny.classifier(), tmp_path / "broken")
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    told = secondlook("serve", broken, "--port", "0", fails=True)
-    assert "model.safetensors is damaged" in told
-    assert "nowhere" in secondlook("serve", tmp_path / "nowhere", fails=True)
+    assert "model.safetensors is damaged" in refusal(broken)
 
 
-def test_a_damaged_export_is_refused_in_one_line(tmp_path):
-    from secondlook.errors import BackendProblem
-    from secondlook.score.export import export_ranker
-
-    folder = tiny.save(tiny.classifier(), tmp_path / "ranker")
-    export_ranker(folder, "onnx", "fp32")
-    graph = folder / "onnx" / "model.fp32.onnx"
-    graph.write_bytes(graph.read_bytes()[:500])
-    with pytest.raises(BackendProblem, match="export it anew"):
-        Ranker.load(folder)
-
-
-def test_a_key_is_printed_once_and_opens_the_server(tmp_path):
-    from secondlook.serve.keys import Keys
-
-    key = secondlook("key", "search-team", "--keys", tmp_path / "keys").strip()
-    assert Keys.read(tmp_path / "keys").holder(key) == "search-team"
+def test_a_damaged_export_is_refused(folder, tmp_path):
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    graph = broken / "onnx" / "model.fp32.onnx"
+    graph.write_bytes(graph.read_bytes()[:-30])
+    assert "export it anew" in refusal(broken)
 
 
 def test_names_are_checked(folder):
-    told = secondlook("serve", folder, "--name", "fast", fails=True)
-    assert "NAME=RANKER" in told
-    told = secondlook("serve", folder, "--name", f"tiny={folder}", fails=True)
-    assert "two rankers" in told
+    assert "NAME=RANKER" in refusal(folder, "--name", "fast")
+    assert "two rankers" in refusal(folder, "--name", f"tiny={folder}")
+
+
+def test_a_key_is_printed_once_and_opens_the_server(tmp_path):
+    done = CliRunner().invoke(app, ["key", "search-team", "--keys", str(tmp_path / "keys")])
+    assert Keys.read(tmp_path / "keys").holder(done.output.strip()) == "search-team"
 
 
 def test_several_workers_share_a_port_and_their_figures(folder, scores):

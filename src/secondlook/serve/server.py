@@ -52,6 +52,8 @@ def run(settings: ServerSettings) -> None:
     serving = open_serving(settings)  # what cannot be loaded is refused here, before any worker
     log_to()
     if settings.workers == 1:
+        # uvicorn raises what ended it once more when it is done; an orderly end is exit code 0
+        signal.signal(signal.SIGTERM, lambda *_: None)
         uvicorn.Server(uvicorn.Config(_app(serving), **_options(settings))).run()
         return
     with TemporaryDirectory() as shared:
