@@ -149,7 +149,7 @@ def measure(
 
 def fresh(ranker: Ranker) -> Ranker:
     """The same network, with an encoder that has seen nothing yet."""
-    return Ranker(ranker.settings, ranker._tokenizer, ranker._backend)
+    return Ranker(ranker.settings, ranker._encoder._tokenizer, ranker._backend)
 
 
 def as_pairs(texts: Texts) -> list[tuple[Query, Document]]:
