@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from secondlook import Document, Query
+from secondlook.serve.serving import Serving
 from served import QUERY, TEXTS, listening, serving
 
 
@@ -118,9 +119,7 @@ def test_what_a_client_might_not_expect_is_a_warning(url):
 
 
 def test_of_several_rankers_the_named_one_answers(ranker):
-    two = serving(ranker)
-    two.sources = {"tiny": "tiny", "other": "other"}
-    two.queues["other"] = two._queue("other", ranker)
+    two = Serving({"tiny": "one", "other": "two"}, lambda _: ranker)
     with listening(two) as url:
         asked = {"query": QUERY, "documents": TEXTS}
         named = httpx.post(f"{url}/v1/rerank", json=asked | {"model": "other"})

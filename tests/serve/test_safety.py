@@ -180,6 +180,19 @@ def test_every_answer_has_security_headers_and_an_id(small):
     assert len(odd.headers["x-request-id"]) == 32
 
 
+def test_what_nobody_foresaw_is_a_500_like_any_other_answer(ranker, monkeypatch):
+    made = serving(ranker)
+    monkeypatch.setattr(made, "until", lambda _: 1 / 0)
+    with listening(made) as url:
+        failed = httpx.post(f"{url}/v2/rerank", json=ASKED)
+        assert (failed.status_code, "log" in failed.json()["message"]) == (500, True)
+        assert failed.headers["x-content-type-options"] == "nosniff"
+        assert failed.headers["x-request-id"]
+        backend = httpx.post(f"{url}/rerank", json={"query": QUERY, "texts": TEXTS})
+        assert (backend.status_code, backend.json()["error_type"]) == (424, "Backend")
+        assert httpx.get(f"{url}/health").status_code == 200
+
+
 @pytest.fixture
 def log():
     out = io.StringIO()

@@ -42,7 +42,6 @@ def build_app(serving: Serving) -> FastAPI:
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(StarletteHTTPException, _http)
-    app.add_exception_handler(Exception, _failed)
     app.add_middleware(Door, serving=serving, paths=frozenset(app.openapi()["paths"]))
     return app
 
@@ -63,9 +62,3 @@ async def _http(request: Request, problem: Exception) -> Response:
     told = answer(request.url.path, Refused(problem.status_code, str(problem.detail)))
     told.headers.update(problem.headers or {})
     return told
-
-
-async def _failed(request: Request, _: Exception) -> Response:
-    return answer(
-        request.url.path, Refused(500, "something failed here; the server's log says what")
-    )

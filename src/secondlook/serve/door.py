@@ -11,7 +11,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 
 from secondlook.serve.limits import bounded
-from secondlook.serve.logs import note
+from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.problems import Refused, answer
 from secondlook.serve.spans import span
 
@@ -84,6 +84,12 @@ class Door:
                 else:
                     refused = Refused(401, "this server needs a key: Authorization: Bearer KEY")
                     await answer(path, refused)(scope, receive, answered)
+        except Exception:
+            LOGGER.exception("failed", extra={"facts": {"id": visit.id}})
+            if status:  # half an answer is out: the connection must end
+                raise
+            refused = Refused(500, "something failed here; the server's log says what")
+            await answer(path, refused)(scope, receive, answered)
         finally:
             seconds = time.monotonic() - began
             self._count(route, status, seconds)

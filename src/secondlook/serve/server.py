@@ -92,6 +92,7 @@ def _options(settings: ServerSettings) -> dict[str, Any]:
         "log_config": None,
         "access_log": False,  # the door keeps its own
         "server_header": False,
+        "ws": "none",
         "timeout_keep_alive": 75,  # longer than most proxies keep an idle connection
     }
 
