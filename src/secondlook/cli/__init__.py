@@ -19,12 +19,14 @@ from secondlook.cli import (
     export,
     gap,
     index,
+    key,
     mine,
     remove,
     report,
     rerank,
     retrieve,
     search,
+    serve,
     train,
     types_,
     warm,
@@ -59,6 +61,8 @@ app.command()(train.train)
 app.command()(ablate.ablate)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
+app.command()(serve.serve)
+app.command()(key.key)
 app.command()(doctor.doctor)
 
 
