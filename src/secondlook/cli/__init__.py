@@ -28,6 +28,7 @@ from secondlook.cli import (
     search,
     serve,
     train,
+    tune,
     types_,
     warm,
 )
@@ -58,6 +59,7 @@ app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.command()(train.train)
+app.command()(tune.tune)
 app.command()(ablate.ablate)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
