@@ -10,6 +10,7 @@ import typer
 from secondlook.cli import (
     add,
     calibrate,
+    compare,
     convert,
     doctor,
     eval_,
@@ -42,6 +43,7 @@ app.command()(rerank.rerank)
 app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
+app.command()(compare.compare)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)

@@ -73,13 +73,13 @@ def eval_(
     from rich.console import Console
 
     console = Console()
-    labelled = dict(zip(_labels(evaluations), evaluations.values(), strict=True))
+    labelled = dict(zip(labels(evaluations), evaluations.values(), strict=True))
     if per_query:
         console.print(_query_table(judgments, labelled))
     console.print(_run_table(labelled))
 
 
-def _labels(runs: Iterable[str]) -> list[str]:
+def labels(runs: Iterable[str]) -> list[str]:
     """The runs by the names of their files, if these tell them apart."""
     paths = list(runs)
     names = [PurePath(path).name for path in paths]
