@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NotRequired, Protocol, TypedDict
 
 import numpy as np
 
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.type_classifier import TypeClassifier
-from secondlook.encode.windows import pool, split
+from secondlook.encode.windows import pool
 from secondlook.evaluate.calibration import sigmoid
 from secondlook.model.checkpoint import TYPES, locate
 from secondlook.score.backends import open_backend
@@ -46,11 +47,21 @@ class RankedText(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """A pair as the network reads it: the whole document, or one row for each of its windows."""
+
+    rows: tuple[Features, ...]
+    spans: tuple[tuple[int, int], ...]
+    """Where each row's text begins and ends in the document's, in characters."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """Scores, and what they did not see."""
 
     scores: NDArray[np.float32]  # [pairs]
     cut: NDArray[np.intp]  # [pairs], how many tokens of the document did not fit
+    best: NDArray[np.intp]  # [pairs], which of the document's windows scored highest
 
 
 class Ranker:
@@ -70,7 +81,6 @@ class Ranker:
         types: TypeClassifier | None = None,
     ) -> None:
         self.settings = settings
-        self._tokenizer = tokenizer
         self._encoder = Encoder(tokenizer, settings.encode, types=types)
         self._backend = backend
 
@@ -99,25 +109,44 @@ class Ranker:
         types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
         return cls(settings, tokenizer, run, types)
 
+    def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
+        """One Encoded per pair, in the order given. Threads may share it."""
+        parts = self._encoder.windows([document for _, document in pairs])
+        windows = self.settings.encode.windows
+        if windows is not None and windows.pooling == "first":
+            parts = [some[:1] for some in parts]
+        rows = iter(
+            self._encoder.encode(
+                [
+                    (query, one.document)
+                    for (query, _), some in zip(pairs, parts, strict=True)
+                    for one in some
+                ]
+            )
+        )
+        return [
+            Encoded(tuple(islice(rows, len(some))), tuple((one.start, one.end) for one in some))
+            for some in parts
+        ]
+
+    def score_encoded(self, encoded: Sequence[Encoded]) -> Scored:
+        """The same as `scored`, of pairs that are encoded already."""
+        rows = [row for one in encoded for row in one.rows]
+        scores = self._backend.logits(rows)
+        cut = np.array([row.cut for row in rows], np.intp)
+        windows = self.settings.encode.windows
+        if windows is None or not encoded:
+            return Scored(scores, cut, np.zeros_like(cut))
+        counts = np.array([len(one.rows) for one in encoded])
+        starts = np.cumsum(counts) - counts
+        best = [int(np.argmax(some)) for some in np.split(scores, starts[1:])]
+        return Scored(
+            pool(scores, counts.tolist(), windows), np.add.reduceat(cut, starts), np.array(best)
+        )
+
     def scored(self, pairs: Sequence[Pair]) -> Scored:
         """One raw score per pair, in the order given, and how much of each document was cut off."""
-        windows = self.settings.encode.windows
-        if windows is None or not pairs:
-            return self._score_whole(pairs)
-        parts = split([document for _, document in pairs], windows, self._tokenizer)
-        if windows.pooling == "first":
-            parts = [some[:1] for some in parts]
-        queries = [query for query, _ in pairs]
-        scored = self._score_whole(
-            [
-                (query, one.document)
-                for query, some in zip(queries, parts, strict=True)
-                for one in some
-            ]
-        )
-        counts = np.array([len(some) for some in parts])
-        cut = np.add.reduceat(scored.cut, np.cumsum(counts) - counts)
-        return Scored(pool(scored.scores, counts.tolist(), windows), cut)
+        return self.score_encoded(self.encode(pairs))
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """One raw score per pair, in the order given; higher is more relevant."""
@@ -147,11 +176,6 @@ class Ranker:
                 one["text"] = documents[place]
             ranked.append(one)
         return ranked
-
-    def _score_whole(self, pairs: Sequence[Pair]) -> Scored:
-        features = self._encoder.encode(pairs)
-        cut = np.array([one.cut for one in features], np.intp)
-        return Scored(self._backend.logits(features), cut)
 
     def shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Raw scores as users see them."""
