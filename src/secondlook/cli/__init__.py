@@ -15,6 +15,7 @@ from secondlook.cli import (
     doctor,
     eval_,
     export,
+    fuse,
     index,
     mine,
     remove,
@@ -51,6 +52,7 @@ app.command()(warm.warm)
 app.command()(train.train)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
+app.add_typer(fuse.app)
 app.command()(doctor.doctor)
 
 
