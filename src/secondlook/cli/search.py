@@ -166,7 +166,7 @@ def _cell(doc_id: str, score: float, moved: tuple[str, str] | None, snippet: Tex
 
 
 def _snippet(document: Document, passage: tuple[int, int] | None, words: str) -> Text:
-    """The stretch of the text, or of its passage, with the most matched words, these highlighted."""
+    """The stretch of the text or its passage with the most matched words, these highlighted."""
     from rich.text import Text
 
     from secondlook.retrieve.analyze import EnglishAnalyzer
