@@ -12,6 +12,7 @@ from secondlook.cli import (
     calibrate,
     compare,
     convert,
+    depth,
     doctor,
     eval_,
     export,
@@ -44,6 +45,7 @@ app.command()(rerank.rerank)
 app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
+app.command()(depth.depth)
 app.command()(compare.compare)
 app.command()(convert.convert)
 app.add_typer(types_.app)
