@@ -63,10 +63,9 @@ def tune(
     tried = tuning.tune(
         looks, read_qrels(qrels), tuning.ways(windows), measure, folds=folds, seed=seed
     )
-    found = _figures(tried, windows)
+    best, found = _figures(tried)
     if curve is not None:
-        _draw(curve, tried, found["best"], measure)
-    best: Way = found.pop("best")
+        _draw(curve, tried, best, measure)
     if not dry_run:
         write_settings(ranker, _with(settings, best))
     found |= {"measure": measure, "stored": not dry_run} | _spelled(best)
@@ -90,8 +89,8 @@ def clear(
     typer.echo(f"{ranker}: decides alone")
 
 
-def _figures(tried: Tuning, windows: WindowSettings | None) -> dict[str, Any]:
-    """What the parts and their mix reach, and the way that should be taken."""
+def _figures(tried: Tuning) -> tuple[Way, dict[str, Any]]:
+    """The way to take, and what the looks and their mix reach."""
     from secondlook.evaluate.significance import t_test
 
     _, first = tried.among(lambda way: way.simple and way.fusion is not None)
@@ -99,19 +98,16 @@ def _figures(tried: Tuning, windows: WindowSettings | None) -> dict[str, Any]:
     best, fused = tried.among(lambda _: True)
     better = max(first.held_out, alone.held_out, key=lambda values: values.mean())
     found: dict[str, Any] = {
-        "best": best,
         "queries": len(better),
         "first": first.held_out.mean(),
         "ranker": alone.held_out.mean(),
         "fused": fused.held_out.mean(),
         "p": t_test(fused.held_out - better),
     }
-    if windows is not None:
-        found["poolings"] = {
-            _pooling(pooling): _by_pooling(tried, pooling)
-            for pooling in dict.fromkeys(way.pooling for way in tried.ways)
-        }
-    return found
+    poolings = dict.fromkeys(way.pooling for way in tried.ways)
+    if len(poolings) > 1:
+        found["poolings"] = {_pooling(some): _by_pooling(tried, some) for some in poolings}
+    return best, found
 
 
 def _by_pooling(tried: Tuning, pooling: WindowSettings | None) -> dict[str, float]:

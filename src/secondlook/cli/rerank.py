@@ -98,25 +98,30 @@ def rerank(
     digest, total = _survey(_cut(read_run(run), depth), asked, queries, keep)
     corpus = open_index(index)
     scorer = _Watched(ranker, backend, precision)
-    first = _Watched(cheap, backend, precision) if cheap else None
-    job = {"pairs": digest, "corpus": corpus.card.fingerprint, "raw": raw}
-    job |= {"rankers": [one.made_of for one in (first, scorer) if one], "keep": keep}
+    chooser = _Watched(cheap, backend, precision) if cheap else None
+    job = {
+        "pairs": digest,
+        "corpus": corpus.card.fingerprint,
+        "rankers": [one.made_of for one in (chooser, scorer) if one],
+        "keep": keep,
+        "raw": raw,
+    }
     made = PartialRun(output, job)
     rankings = _cut(read_run(run), depth)
     before = sum(_pairs(ranking, keep) for ranking in islice(rankings, made.finished))
     with progress("re-ranking", "pairs", total) as advance:
         advance(before)
+        scorer.advance = advance
+        if chooser:
+            chooser.advance = advance
         for batch in _batches(rankings, scorer.at_once):
             wanted = [asked[ranking.query_id] for ranking in batch]
-            hits = batch
-            if first:
-                first.advance = advance
-                hits = cut(wanted, batch, corpus, first, keep, first.ranker.fusion)
-            scorer.advance = advance
-            made.add(scorer.look(wanted, hits, corpus, raw=raw))
+            if chooser:
+                batch = cut(wanted, batch, corpus, chooser, keep, chooser.ranker.fusion)
+            made.add(scorer.look(wanted, batch, corpus, raw=raw))
     made.finish()
-    if first:
-        typer.echo(f"{cheap}: {first.cost()}, to keep {keep} of each query")
+    if chooser:
+        typer.echo(f"{cheap}: {chooser.cost()}, to keep {keep} of each query")
     typer.echo(f"{output}: {scorer.cost()}")
 
 

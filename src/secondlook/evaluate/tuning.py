@@ -21,8 +21,6 @@ class Tuned:
     """The candidate that is best over all queries."""
     held_out: Floats  # [queries]
     """What each query reached with the candidate that was best on the other folds' queries."""
-    chosen: tuple[int, ...]
-    """That candidate, for each fold."""
 
 
 def cross_validate(
@@ -37,13 +35,10 @@ def cross_validate(
     queries = values.shape[1]
     fold = rng.permutation(np.arange(queries) % folds)
     held_out = np.empty(queries)
-    chosen = []
     for number in range(min(folds, queries)):
         out = fold == number
-        best = _choose(values[:, ~out], simple)
-        held_out[out] = values[best, out]
-        chosen.append(best)
-    return Tuned(_choose(values, simple), held_out, tuple(chosen))
+        held_out[out] = values[_choose(values[:, ~out], simple), out]
+    return Tuned(_choose(values, simple), held_out)
 
 
 def _choose(values: Floats, simple: NDArray[np.bool_]) -> int:
