@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secondlook.rank import Fusion, second_look
@@ -66,6 +66,7 @@ def test_a_look_that_cannot_tell_hits_apart_has_no_say(scale):
 scores = st.lists(st.integers(-1000, 1000), min_size=2, max_size=20, unique=True)
 
 
+@settings(deadline=None)  # a busy machine is not a slow function
 @given(scores, st.integers(0, 10), st.sampled_from(SCALES), st.floats(0.1, 10), st.data())
 def test_neither_looks_unit_matters(first, tenths, scale, factor, data):
     second = data.draw(st.permutations(first))
@@ -75,6 +76,7 @@ def test_neither_looks_unit_matters(first, tenths, scale, factor, data):
     assert after == pytest.approx(before, abs=1e-6)
 
 
+@settings(deadline=None)
 @given(scores, st.integers(0, 10), st.sampled_from(SCALES), st.data())
 def test_a_hit_that_both_looks_prefer_stays_above(first, tenths, scale, data):
     second = data.draw(st.permutations(first))
