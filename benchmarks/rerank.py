@@ -122,7 +122,7 @@ def measure(
             ).predict(texts)
     all_pairs = pairs[:: len(pairs) // 240][:240] if quick else pairs
     few_pairs = all_pairs[::6] if quick else all_pairs
-    features = ranker._encoder.encode(as_pairs(all_pairs))
+    features = ranker.encoder.encode(as_pairs(all_pairs))
     systems |= bare_engines(ranker, Export(folder, "openvino", "bf16").graph, features)
     seconds: dict[str, list[float]] = {name: [] for name in systems}
     for system in systems.values():
@@ -149,7 +149,7 @@ def measure(
 
 def fresh(ranker: Ranker) -> Ranker:
     """The same network, with an encoder that has seen nothing yet."""
-    return Ranker(ranker.settings, ranker._tokenizer, ranker._backend)
+    return Ranker(ranker.settings, ranker.tokenizer, ranker.backend)
 
 
 def as_pairs(texts: Texts) -> list[tuple[Query, Document]]:
@@ -207,7 +207,7 @@ def bare_engines(ranker: Ranker, graph: Path, features: list[Features]) -> dict[
     """The compiled graph alone: as we compile it, and as OpenVINO would for throughput."""
     import openvino
 
-    backend: Any = ranker._backend
+    backend: Any = ranker.backend
     own = openvino.Core().compile_model(
         graph, "CPU", {"INFERENCE_PRECISION_HINT": "bf16", "PERFORMANCE_HINT": "THROUGHPUT"}
     )
@@ -244,14 +244,14 @@ def ratios(speed: dict[str, float]) -> dict[str, float]:
 
 def profile(ranker: Ranker, texts: Texts) -> dict[str, float]:
     """Seconds in each part of our own road, walked one after the other on one thread."""
-    pairs, encoder = as_pairs(texts), fresh(ranker)._encoder
+    pairs, encoder = as_pairs(texts), fresh(ranker).encoder
     start = time.perf_counter()
     features = encoder.encode(pairs)
     encoded = time.perf_counter()
     for batch in batches([len(one) for one in features], 2048):
         collate([features[index] for index in batch], 0)
     collated = time.perf_counter()
-    ranker._backend.logits(features)
+    ranker.backend.logits(features)
     return {
         "encode": encoded - start,
         "collate, inside the engine's time": collated - encoded,

@@ -150,12 +150,14 @@ base = "some/where"
 
 [data]
 train = ["train.parquet"]
+validation = "dev.parquet"
 
 [[phases]]
 phase = "pointwise"
 batch = 4
 learning_rate = 1e-3
 dropout = 0.0
+forward_tokens = 24
 precision = "fp32"
 """
 

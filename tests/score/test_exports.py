@@ -63,15 +63,15 @@ def test_of_several_exports_the_fastest_runs(ranker):
 
 
 def test_what_is_asked_for_runs(ranker):
-    assert isinstance(Ranker.load(ranker, backend="onnx")._backend, OnnxBackend)
-    assert isinstance(Ranker.load(ranker, precision="bf16")._backend, OpenVinoBackend)
-    assert isinstance(Ranker.load(ranker, backend="torch")._backend, TorchBackend)
-    assert isinstance(Ranker.load(ranker, device="cpu")._backend, TorchBackend)
+    assert isinstance(Ranker.load(ranker, backend="onnx").backend, OnnxBackend)
+    assert isinstance(Ranker.load(ranker, precision="bf16").backend, OpenVinoBackend)
+    assert isinstance(Ranker.load(ranker, backend="torch").backend, TorchBackend)
+    assert isinstance(Ranker.load(ranker, device="cpu").backend, TorchBackend)
 
 
 def test_without_exports_torch_runs_in_float32(ranker):
     keep_only(ranker)
-    assert Ranker.load(ranker)._backend.precision == "fp32"
+    assert Ranker.load(ranker).backend.precision == "fp32"
     with pytest.raises(BackendProblem, match="--to openvino --precision int8"):
         Ranker.load(ranker, precision="int8")
 
@@ -216,7 +216,7 @@ class TestBatches:
     def features(self, exported, *words):
         ranker = Ranker.load(exported("warm"), backend="torch")
         texts = ["a " * count for count in words]
-        return ranker._encoder.encode([(Query("", "the sea"), Document("", t)) for t in texts])
+        return ranker.encoder.encode([(Query("", "the sea"), Document("", t)) for t in texts])
 
     @pytest.fixture
     def checkpoint(self, exported):

@@ -8,6 +8,7 @@ import sys
 import typer
 
 from secondlook.cli import (
+    ablate,
     add,
     calibrate,
     compare,
@@ -15,14 +16,19 @@ from secondlook.cli import (
     depth,
     doctor,
     eval_,
+    explain,
     export,
     fuse,
+    gap,
     index,
+    key,
     mine,
     remove,
+    report,
     rerank,
     retrieve,
     search,
+    serve,
     train,
     types_,
     warm,
@@ -47,14 +53,20 @@ app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
 app.command()(depth.depth)
 app.command()(compare.compare)
+app.command()(explain.explain)
+app.command()(gap.gap)
+app.command()(report.report)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.command()(train.train)
+app.command()(ablate.ablate)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
 app.add_typer(fuse.app)
+app.command()(serve.serve)
+app.command()(key.key)
 app.command()(doctor.doctor)
 
 

@@ -12,7 +12,7 @@ from secondlook.cli.eval_ import labels
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from secondlook.evaluate.compare import Comparison, Comparisons, Difference
+    from secondlook.evaluate.compare import Comparison, Comparisons
 
 NOT_MET = 3
 """The exit code where what was required is not so; 1 is an error, 2 a misuse."""
@@ -46,7 +46,9 @@ def compare(
     ] = None,
     alpha: Annotated[
         float,
-        typer.Option(help="The risk of a false alarm, over all runs and measures.", min=0, max=0.5),
+        typer.Option(
+            help="The risk of a false alarm, over all runs and measures.", min=0.001, max=0.5
+        ),
     ] = 0.05,
     require: Annotated[
         Requirement | None,
@@ -134,38 +136,13 @@ def _table(run: "Comparison", found: "Comparisons") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    from secondlook.evaluate.verdict import figure_rows
+
     title = Text(f"{run.run} against {found.base}, {found.queries} judged queries")
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     table.add_column("")
     for one in run.differences:
         table.add_column(Text(one.measure), justify="right", no_wrap=True)
-    names = (
-        "base",
-        "new",
-        "difference",
-        f"{1 - found.alpha:.0%} interval",
-        "t-test p",
-        "randomisation p",
-        "the same, by Holm",
-        "wins/ties/losses",
-        "lose more than .1",
-        "verdict",
-    )
-    for name, *cells in zip(names, *map(_cells, run.differences), strict=True):
+    for name, cells in figure_rows(run, found):
         table.add_row(name, *cells)
     return table
-
-
-def _cells(one: "Difference") -> tuple[str, ...]:
-    return (
-        f"{one.base:.4f}",
-        f"{one.new:.4f}",
-        f"{one.delta:+.4f}",
-        f"{one.low:+.3f} … {one.high:+.3f}",
-        f"{one.t_test:.4f}",
-        f"{one.randomisation:.4f}",
-        f"{one.adjusted:.4f}",
-        f"{one.wins}/{one.ties}/{one.losses}",
-        f"{one.hurt:.0%}",
-        one.verdict,
-    )

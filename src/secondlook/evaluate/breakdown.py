@@ -73,15 +73,12 @@ def break_down(difference: Difference, facet: Facet, rng: np.random.Generator) -
 
 
 def query_facets(
-    queries: Iterable[Query],
-    terms: Callable[[str], Collection[str]],
-    split_words: Callable[[str], int] | None = None,
+    queries: Iterable[Query], split_words: Callable[[str], int] | None = None
 ) -> list[Facet]:
     """What the queries' texts say; `split_words` counts the words that a vocabulary lacks."""
     asked = list(queries)
     facets = [
         Facet("query length in words", {q.id: len(q.text.split()) for q in asked}),
-        Facet("query length in content words", {q.id: len(terms(q.text)) for q in asked}),
         Facet("query type", {q.id: q.type for q in asked if q.type is not None}),
     ]
     if split_words is not None:

@@ -51,6 +51,26 @@ def warnings(found: Comparisons) -> list[str]:
     return said
 
 
+def figure_rows(run: Comparison, among: Comparisons) -> list[tuple[str, list[str]]]:
+    """The figures as lines of a table: a name, and a cell for each measure."""
+    all_of = run.differences
+    return [
+        ("base", [f"{one.base:.4f}" for one in all_of]),
+        ("new", [f"{one.new:.4f}" for one in all_of]),
+        ("difference", [f"{one.delta:+.4f}" for one in all_of]),
+        (
+            f"{1 - among.alpha:.0%} interval",
+            [f"{one.low:+.3f} … {one.high:+.3f}" for one in all_of],
+        ),
+        ("t-test p", [f"{one.t_test:.4f}" for one in all_of]),
+        ("randomisation p", [f"{one.randomisation:.4f}" for one in all_of]),
+        ("the same, by Holm", [f"{one.adjusted:.4f}" for one in all_of]),
+        ("wins/ties/losses", [f"{one.wins}/{one.ties}/{one.losses}" for one in all_of]),
+        ("lose more than .1", [f"{one.hurt:.0%}" for one in all_of]),
+        ("verdict", [one.verdict for one in all_of]),
+    ]
+
+
 def _change(one: Difference) -> str:
     return f"{one.measure} {one.base:.3f} → {one.new:.3f} ({one.delta:+.3f}, p {_p(one.adjusted)})"
 

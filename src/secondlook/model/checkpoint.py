@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 
 from secondlook.data.durable import sync, write_at_once
@@ -144,12 +145,13 @@ def _read_card(path: Path) -> RankerSettings:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors of the model; raises CheckpointProblem for pickled weights, or none."""
+    """The safetensors of the model; raises CheckpointProblem for pickled or damaged ones."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        return [folder / name for name in sorted(set(read_json(index)["weight_map"].values()))]
+        names = sorted(set(read_json(index)["weight_map"].values()))
+        return [_undamaged(folder / name) for name in names]
     if (folder / "model.safetensors").is_file():
-        return [folder / "model.safetensors"]
+        return [_undamaged(folder / "model.safetensors")]
     pickled = sorted(folder.glob("*.bin"))
     if pickled:
         raise CheckpointProblem(
@@ -158,6 +160,17 @@ def weight_files(folder: Path) -> list[Path]:
             "it where you trust it: AutoModel….from_pretrained(…).save_pretrained(…)"
         )
     raise CheckpointProblem(f"{folder} holds no weights (model.safetensors)")
+
+
+def _undamaged(path: Path) -> Path:
+    """The same file, whose header fits its length."""
+    try:
+        with safe_open(path, framework="numpy"):
+            return path
+    except (SafetensorError, OSError) as error:
+        raise CheckpointProblem(
+            f"{path} is damaged or was not copied to its end ({error}); fetch it anew"
+        ) from error
 
 
 def _plain_settings(folder: Path, config: Mapping[str, Any], base: str) -> RankerSettings:

@@ -40,7 +40,13 @@ def open_backend(
         return _open_torch(folder, precision, device, untrained_head=untrained_head)
     checkpoint = open_checkpoint(folder)
     check_fresh(export, checkpoint)
-    return checkpoint.settings, read_tokenizer(folder), open_export(export, checkpoint)
+    try:
+        run = open_export(export, checkpoint)
+    except Exception as error:  # each engine has its own for a file that is damaged
+        raise BackendProblem(
+            f"{export.graph} cannot be loaded ({error}); export it anew: {export.command}"
+        ) from error
+    return checkpoint.settings, read_tokenizer(folder), run
 
 
 def open_export(export: Export, checkpoint: Checkpoint) -> Backend:

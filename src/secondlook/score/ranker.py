@@ -83,8 +83,9 @@ class Ranker:
         types: TypeClassifier | None = None,
     ) -> None:
         self.settings = settings
-        self._encoder = Encoder(tokenizer, settings.encode, types=types)
-        self._backend = backend
+        self.tokenizer = tokenizer
+        self.encoder = Encoder(tokenizer, settings.encode, types=types)
+        self.backend = backend
 
     @classmethod
     def load(
@@ -113,12 +114,12 @@ class Ranker:
 
     def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
         """One Encoded per pair, in the order given. Threads may share it."""
-        parts = self._encoder.windows([document for _, document in pairs])
+        parts = self.encoder.windows([document for _, document in pairs])
         windows = self.settings.encode.windows
         if windows is not None and windows.pooling == "first":
             parts = [some[:1] for some in parts]
         rows = iter(
-            self._encoder.encode(
+            self.encoder.encode(
                 [
                     (query, one.document)
                     for (query, _), some in zip(pairs, parts, strict=True)
@@ -134,7 +135,7 @@ class Ranker:
     def score_encoded(self, encoded: Sequence[Encoded]) -> Scored:
         """The same as `scored`, of pairs that are encoded already."""
         rows = [row for one in encoded for row in one.rows]
-        scores = self._backend.logits(rows)
+        scores = self.backend.logits(rows)
         cut = np.array([row.cut for row in rows], np.intp)
         windows = self.settings.encode.windows
         if windows is None or not encoded:
@@ -156,13 +157,13 @@ class Ranker:
 
     def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
         """Each pair's raw scores before pooling, one for every window of its document."""
-        parts = self._encoder.windows([document for _, document in pairs])
+        parts = self.encoder.windows([document for _, document in pairs])
         rows = [
             (query, one.document)
             for (query, _), some in zip(pairs, parts, strict=True)
             for one in some
         ]
-        scores = self._backend.logits(self._encoder.encode(rows))
+        scores = self.backend.logits(self.encoder.encode(rows))
         return np.split(scores, np.cumsum([len(some) for some in parts])[:-1]) if parts else []
 
     @property

@@ -17,9 +17,14 @@ def join(device: str | None) -> None:
         PartialState(cpu=device == "cpu", timeout=_PATIENCE)
 
 
+def rank() -> int:
+    """Which one this is, from 0."""
+    return int(os.environ.get("RANK", "0"))
+
+
 def first() -> bool:
     """Whether this process is the one that writes."""
-    return int(os.environ.get("RANK", "0")) == 0
+    return rank() == 0
 
 
 def count() -> int:
@@ -31,3 +36,12 @@ def wait() -> None:
     """Until every process is here."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.barrier()
+
+
+def gather(own: list[float]) -> list[list[float]]:
+    """What each process has, by rank; every process gets all of it."""
+    if count() == 1:
+        return [own]
+    everyone: list[list[float]] = [[] for _ in range(count())]
+    torch.distributed.all_gather_object(everyone, own)
+    return everyone

@@ -230,6 +230,9 @@ def _arguments(
         report_to=list(place.report_to) or "none",
         remove_unused_columns=False,
         dataloader_pin_memory=device.type == "cuda",
+        # Sent around at every forward otherwise, and processes cut a step into different numbers
+        # of forwards: one would wait for ever. No buffer of an encoder changes.
+        ddp_broadcast_buffers=False,
         seed=place.seed,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from secondlook.evaluate.measures import evaluate, parse_measure
+from secondlook.train import processes
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from secondlook.evaluate.measures import Evaluation
     from secondlook.train.groups import Group
     from secondlook.types import Pair
 
@@ -51,16 +53,28 @@ class Validation:
 
     def __call__(self, ranker: Scores) -> float:
         """The mean of the measure."""
+        return self._evaluated(ranker).means[self.measure]
+
+    def per_query(self, ranker: Scores) -> dict[str, float]:
+        """Query id → the measure."""
+        return dict(self._evaluated(ranker).per_query[self.measure])
+
+    def _evaluated(self, ranker: Scores) -> Evaluation:
+        """The rankings measured; where there are several processes, each scores its share."""
         pairs = [(group.query, one) for group in self._groups for one in group.documents]
-        scores: list[float] = []
-        for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-            scores += ranker.score(pairs[start : start + _PAIRS_AT_ONCE]).tolist()
+        own = pairs[processes.rank() :: processes.count()]
+        made: list[float] = []
+        for start in range(0, len(own), _PAIRS_AT_ONCE):
+            made += ranker.score(own[start : start + _PAIRS_AT_ONCE]).tolist()
+        scores = [0.0] * len(pairs)
+        for rank, share in enumerate(processes.gather(made)):
+            scores[rank :: processes.count()] = share
         given = iter(scores)
         rankings = [
             Ranking.of(group.query.id, [Hit(one.id, next(given)) for one in group.documents])
             for group in self._groups
         ]
-        return float(evaluate(self._qrels, rankings, [self.measure]).means[self.measure])
+        return evaluate(self._qrels, rankings, [self.measure])
 
 
 def _grades(group: Group) -> dict[str, int]:

@@ -1,0 +1,130 @@
+"""`secondlook explain`: why a document scored as it did."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from secondlook.explain import Explanation
+    from secondlook.explain.explanation import AttentionMap, Word
+
+_ROWS = 12  # words in the terminal's tables
+
+
+def explain(
+    ranker: Annotated[str, typer.Argument(metavar="RANKER", help="A folder or a hub id.")],
+    query: Annotated[str, typer.Argument(help="What was asked.")],
+    document: Annotated[str, typer.Argument(help="What was found: its text.")],
+    query_type: Annotated[
+        str | None, typer.Option("--type", help="The query's type, if you know it.")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Whose attention: 1 is the lowest; all if none is given.")
+    ] = None,
+    head: Annotated[int | None, typer.Option(help="Likewise.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page here as well.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+) -> None:
+    """Show what each word adds to a score, and how query and document look at each other.
+
+    A word's share is what the score loses without it. Attention is shown as the ranker scores and,
+    for comparison, with STRM the other way round.
+
+    [bold]Example[/bold]
+
+      secondlook explain my.ranker "where is bogue sound" "Bogue Sound is a lagoon." --html why.html
+    """
+    from secondlook.explain import explain as explain_pair
+    from secondlook.score.ranker import Ranker
+
+    loaded = Ranker.load(ranker, backend="torch")
+    said = explain_pair(query, document, loaded, query_type=query_type, layer=layer, head=head)
+    if html is not None:
+        from secondlook.data.durable import write_at_once
+
+        write_at_once(html, said.to_html())
+    if as_json:
+        typer.echo(json.dumps(said.to_json(), ensure_ascii=False))
+    else:
+        _show(said)
+
+
+def _show(said: "Explanation") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    parts = " ".join(f"{value:+.3f} {name}" for name, value in said.parts.items())
+    console.print(Text(f"score {said.score:.4f}" + (f" = {parts}" if parts else "")))
+    largest = max(
+        (abs(w.attribution) for w in (*said.query_words, *said.document_words)), default=0
+    )
+    for name, words in (("query", said.query_words), ("document", said.document_words)):
+        console.print(Text(f"\n{name}: ", style="dim") + _line(words, largest))
+    console.print(
+        "\nblue raises the score, yellow lowers it; bold: in both texts; underlined: outside the "
+        "vocabulary",
+        style="dim",
+    )
+    if said.cut:
+        console.print(f"{said.cut} tokens of the document were not seen", style="yellow")
+    if len(said.windows) > 1:
+        scores = ", ".join(f"{window.score:.3f}" for window in said.windows)
+        console.print(f"windows: {scores}; words are of number {said.window + 1}")
+    console.print(_attributions(said))
+    for one in said.attention:
+        console.print(_attention(said, one))
+
+
+def _line(words: "tuple[Word, ...]", largest: float) -> "Text":
+    from rich.text import Text
+
+    line = Text()
+    for word in words:
+        strong = abs(word.attribution) > 0.1 * largest
+        style = ("blue " if word.attribution > 0 else "yellow ") if strong else ""
+        style += "bold " * bool(word.matched) + "underline" * word.outside
+        line.append(word.text, style=style.strip()).append(" ")
+    return line
+
+
+def _attributions(said: "Explanation") -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("word", "of", "read as", "matched", box=box.SIMPLE_HEAD)
+    table.add_column("score lost without it", justify="right")
+    sides = (("query", said.query_words), ("document", said.document_words))
+    words = [(side, word) for side, some in sides for word in some if word.attribution]
+    for side, word in sorted(words, key=lambda one: -abs(one[1].attribution))[:_ROWS]:
+        table.add_row(
+            Text(word.text),
+            side,
+            Text(" ".join(word.pieces)),
+            word.matched,
+            f"{word.attribution:+.4f}",
+        )
+    return table
+
+
+def _attention(said: "Explanation", one: "AttentionMap") -> "Table":
+    """For each query word the document words it looks at most."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    how = "as it scores" if one.as_trained else "for comparison"
+    title = f"attention {'with' if one.strm else 'without'} STRM, {how}; score {one.score:.3f}"
+    table = Table("query word", "looks most at", box=box.SIMPLE_HEAD, title=title)
+    table.title_justify = "left"
+    for word, row in zip(said.query_words, one.query_to_document, strict=True):
+        best = sorted(range(len(row)), key=lambda at: -row[at])[:4]
+        shown = ", ".join(f"{said.document_words[at].text} {row[at]:.2g}" for at in best)
+        table.add_row(Text(word.text), Text(shown))
+    return table

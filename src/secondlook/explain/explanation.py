@@ -1,0 +1,86 @@
+"""What is said of a score. Nothing here computes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the query or the document, as the ranker reads it."""
+
+    text: str
+    start: int
+    """Where it begins in its text, in characters; `end` is where it ends."""
+    end: int
+    pieces: tuple[str, ...]
+    """The sub-tokens it is read as."""
+    outside: bool
+    """Whether the vocabulary lacks it: it is in several pieces, or unknown."""
+    matched: Literal["", "word", "stem"]
+    """Whether the other text holds the same word, or one of its stem; never for stop words."""
+    attribution: float
+    """How much of the score is lost without it; 0 for punctuation, which is not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowScore:
+    """A part of a long document and its own score."""
+
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionMap:
+    """How words look at each other: shares of attention, summed over a word's pieces."""
+
+    strm: bool
+    as_trained: bool
+    """Whether the ranker scores with STRM as this map does; the other map is for comparison."""
+    layer: int | None
+    """Counted from 1; None is the mean of all. `head` likewise."""
+    head: int | None
+    score: float
+    """What the ranker scores so."""
+    query_to_document: tuple[tuple[float, ...], ...]  # [query words][document words]
+    document_to_query: tuple[tuple[float, ...], ...]  # [document words][query words]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a pair scored as it did."""
+
+    query: str
+    document: str
+    score: float
+    """As the ranker ranks by it."""
+    shown: float
+    """As users see it: a probability where the ranker is calibrated."""
+    parts: Mapping[str, float]
+    """What the score is the sum of, where the form of the ranker has parts."""
+    cut: int
+    """How many of the document's tokens the ranker did not see."""
+    windows: tuple[WindowScore, ...]
+    """The parts a long document was scored by; one for a short one."""
+    window: int
+    """Which of them words and attention are of: the best, or the first where only that counts."""
+    query_words: tuple[Word, ...]
+    document_words: tuple[Word, ...]
+    attention: tuple[AttentionMap, ...]
+    """As the ranker scores, then with STRM the other way round; empty where there is none."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it in plain numbers, strings, lists and mappings."""
+        return asdict(self)
+
+    def to_html(self) -> str:
+        """All of it as one page that needs nothing from elsewhere."""
+        from secondlook.explain.page import page
+
+        return page(self)

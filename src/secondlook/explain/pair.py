@@ -1,0 +1,190 @@
+"""The door: a query, a document and a ranker become an explanation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from secondlook.errors import SecondlookError
+from secondlook.explain.explanation import AttentionMap, Explanation, WindowScore, Word
+from secondlook.explain.words import ReadWord, WordReader
+from secondlook.types import Document, Query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from secondlook.score.ranker import Ranker
+
+_DECIMALS = 7  # a warm ranker before training looks across with a thousandth
+
+
+def explain(
+    query: str,
+    document: str,
+    ranker: Ranker,
+    *,
+    query_type: str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+) -> Explanation:
+    """Why this document scores as it does for this query.
+
+    Each word's attribution is what the score loses without it; all are scored in one batch. `layer`
+    and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
+    exported ranker gives no attention: load it with `backend="torch"` for that.
+    """
+    asked, whole = Query("", query, query_type), Document("", document)
+    scored = ranker.scored([(asked, whole)])
+    [windows] = ranker.encoder.windows([whole])
+    scores = scored.scores
+    if len(windows) > 1:
+        scores = ranker.score([(asked, window.document) for window in windows])
+    shape = ranker.settings.encode.windows
+    best = 0 if shape is not None and shape.pooling == "first" else int(scores.argmax())
+    seen = _Seen(ranker, asked, windows[best].document)
+    query_words, document_words = _attributed(
+        ranker, seen, float(scores[best]), windows[best].start
+    )
+    network = getattr(ranker.backend, "network", None)
+    parts: dict[str, float] = {}
+    attention: tuple[AttentionMap, ...] = ()
+    if network is not None and ranker.settings.form != "frozen":
+        parts, attention = _look_inside(network, seen, layer, head)
+    elif layer is not None or head is not None:
+        raise SecondlookError(
+            "this ranker shows no attention between the texts, so there is no layer or head to "
+            "choose; load a joint or warm one with torch"
+        )
+    return Explanation(
+        query,
+        document,
+        float(scored.scores[0]),
+        float(ranker.shown(scored.scores)[0]),
+        parts,
+        int(scored.cut[0]),
+        tuple(
+            WindowScore(window.start, window.end, float(score))
+            for window, score in zip(windows, scores, strict=True)
+        ),
+        best,
+        query_words,
+        document_words,
+        attention,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The words of one text that the ranker sees, and the tokens of each."""
+
+    words: list[ReadWord]
+    tokens: list[NDArray[np.intp]]
+
+
+class _Seen:
+    """A pair as the ranker sees it."""
+
+    def __init__(self, ranker: Ranker, query: Query, document: Document) -> None:
+        encode = ranker.settings.encode
+        reader = WordReader(ranker.tokenizer, encode)
+        [self.features] = ranker.encoder.encode([(query, document)])
+        self.pair = query, document
+        of_query, of_document = reader.places(self.features)
+        self.query = _side(reader.read(query.text, encode.query_prompt), of_query)
+        self.document = _side(reader.read(document.text, encode.document_prompt), of_document)
+
+
+def _side(words: Sequence[ReadWord], tokens: Sequence[NDArray[np.intp]]) -> _Side:
+    """Without the prompt's words, whose span is empty, and what was cut off."""
+    shown = [(w, t) for w, t in zip(words, tokens, strict=False) if w.end > w.start]
+    return _Side([word for word, _ in shown], [some for _, some in shown])
+
+
+def _attributed(
+    ranker: Ranker, seen: _Seen, score: float, start: int
+) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    """The words of both sides; `start` is where the window begins in its document."""
+    query, document = seen.pair
+    without = [
+        (Query("", _without(query.text, word), query.type), document)
+        for word in seen.query.words
+        if _counts(word)
+    ]
+    without += [
+        (query, Document("", _without(document.text, word)))
+        for word in seen.document.words
+        if _counts(word)
+    ]
+    lost = iter((score - ranker.score(without)).tolist())
+    sides = []
+    for side, other, shift in (
+        (seen.query, seen.document, 0),
+        (seen.document, seen.query, start),
+    ):
+        terms = {word.term for word in other.words} - {0}
+        stems = {word.stem for word in other.words} - {0}
+        sides.append(
+            tuple(
+                Word(
+                    word.text,
+                    word.start + shift,
+                    word.end + shift,
+                    word.pieces,
+                    word.outside,
+                    "word" if word.term in terms else "stem" if word.stem in stems else "",
+                    next(lost) if _counts(word) else 0.0,
+                )
+                for word in side.words
+            )
+        )
+    return sides[0], sides[1]
+
+
+def _counts(word: ReadWord) -> bool:
+    return any(map(str.isalnum, word.text))
+
+
+def _without(text: str, word: ReadWord) -> str:
+    return text[: word.start] + text[word.end :]
+
+
+def _look_inside(
+    network: Any,  # noqa: ANN401 - a CrossEncoder, whose room needs torch
+    seen: _Seen,
+    layer: int | None,
+    head: int | None,
+) -> tuple[dict[str, float], tuple[AttentionMap, ...]]:
+    """The parts of the score, and the attention as it is and with STRM the other way round."""
+    from secondlook.explain.attention import attend, between_words, parts_of
+
+    maps = []
+    for strm in (network.strm, not network.strm):
+        score, attention = attend(network, seen.features, strm=strm)
+        chosen = _choose(attention, layer, head)  # [tokens, tokens]
+        across = (
+            between_words(chosen, seen.query.tokens, seen.document.tokens),
+            between_words(chosen, seen.document.tokens, seen.query.tokens),
+        )
+        maps.append(
+            AttentionMap(strm, strm == network.strm, layer, head, score, *map(_rows, across))
+        )
+    return parts_of(network, seen.features), tuple(maps)
+
+
+def _choose(
+    attention: NDArray[np.float32], layer: int | None, head: int | None
+) -> NDArray[np.float32]:
+    for name, wanted, there in zip(("layer", "head"), (layer, head), attention.shape, strict=False):
+        if wanted is not None and not 1 <= wanted <= there:
+            raise SecondlookError(f"there is no {name} {wanted}; this ranker has 1 to {there}")
+    layers = attention.mean(axis=0) if layer is None else attention[layer - 1]
+    chosen: NDArray[np.float32] = layers.mean(axis=0) if head is None else layers[head - 1]
+    return chosen
+
+
+def _rows(matrix: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in matrix.astype(np.float64).round(_DECIMALS).tolist())

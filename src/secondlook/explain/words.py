@@ -1,0 +1,94 @@
+"""The words of a pair as the ranker reads them, and where they stand in its input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from secondlook.encode.markers import marker_ids, term_reader
+from secondlook.encode.settings import MarkerSettings
+from secondlook.encode.template import Template
+from secondlook.encode.tokens import well_formed, word_beginnings, word_spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from secondlook.encode.features import Features
+    from secondlook.encode.settings import EncodeSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWord:
+    """A word in its text, and what it is read as."""
+
+    text: str
+    start: int
+    end: int
+    pieces: tuple[str, ...]
+    outside: bool
+    term: int
+    """What it matches by; 0 matches nothing."""
+    stem: int
+    """The same, with words of one stem made equal."""
+
+
+class WordReader:
+    """Finds the words of texts, and of encoded pairs the tokens of each."""
+
+    def __init__(self, tokenizer: Tokenizer, settings: EncodeSettings) -> None:
+        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
+        self._tokenizer.encode_special_tokens = True
+        self._settings = settings
+        plain = MarkerSettings.model_validate({})
+        self._term_of = term_reader(tokenizer, plain.model_copy(update={"match": "exact"}))
+        self._stem_of = term_reader(tokenizer, plain)
+        frame = Template.read(tokenizer, settings.form)
+        self._before = len(frame.before)
+        runs = (frame.before, frame.between, frame.opening, frame.after, frame.separator)
+        special = [run.ids for run in runs]
+        if settings.markers is not None:
+            special.append(marker_ids(tokenizer, settings.markers).ravel())
+        self._special = np.unique(np.concatenate(special))
+        unknown = getattr(tokenizer.model, "unk_token", None)
+        self._unknown = {unknown} if isinstance(unknown, str) else set()
+
+    def read(self, text: str, prompt: str = "") -> list[ReadWord]:
+        """All words of the text, in order; those of the prompt have an empty span at 0."""
+        whole = well_formed(prompt + text)
+        encoding = self._tokenizer.encode(whole, add_special_tokens=False)
+        begins = word_beginnings(encoding.word_ids)
+        starts = [*np.flatnonzero(begins).tolist(), len(begins)]
+        words = []
+        for number, (start, end) in enumerate(word_spans(encoding, begins)):
+            pieces = tuple(encoding.tokens[starts[number] : starts[number + 1]])
+            written = whole[start:end].strip()
+            words.append(
+                ReadWord(
+                    written,
+                    max(0, end - len(written) - len(prompt)),
+                    max(0, end - len(prompt)),
+                    pieces,
+                    len(pieces) > 1 or not self._unknown.isdisjoint(pieces),
+                    self._term_of(written),
+                    self._stem_of(written),
+                )
+            )
+        return words
+
+    def places(self, pair: Features) -> tuple[list[NDArray[np.intp]], list[NDArray[np.intp]]]:
+        """The tokens of each word of the query and of the document, prompts included.
+
+        They stand in the order of `read`; words that were cut off are not there.
+        """
+        own = ~np.isin(pair.ids, self._special)
+        if self._settings.query_types:  # the type, up to the special token behind it
+            own[: self._before + int(own[self._before :].argmin())] = False
+        query: list[NDArray[np.intp]] = []
+        document: list[NDArray[np.intp]] = []
+        for word in np.unique(pair.words[own]):
+            tokens = np.flatnonzero((pair.words == word) & own)
+            (query if tokens[0] < pair.first else document).append(tokens)
+        return query, document

@@ -1,0 +1,64 @@
+"""The app: the routes, the door before them, and what goes wrong in the words of each API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+import secondlook
+from secondlook.serve import cohere, health, search, tei
+from secondlook.serve.door import Door
+from secondlook.serve.problems import Refused, answer, malformed
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from secondlook.serve.serving import Serving
+
+PAGE = Path(__file__).parent / "page"
+"""The search page: plain files, given out as they are."""
+
+
+def build_app(serving: Serving) -> FastAPI:
+    """An ASGI app that answers for `serving`."""
+    app = FastAPI(
+        title="secondlook",
+        version=secondlook.__version__,
+        summary="Rerank and search with your own ranker.",
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.serving = serving
+    secured = [Depends(HTTPBearer(auto_error=False))] if serving.keys is not None else []
+    for room in (cohere, tei, search, health):
+        app.include_router(room.router, dependencies=secured)
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(StarletteHTTPException, _http)
+    app.add_middleware(Door, serving=serving, paths=frozenset(app.openapi()["paths"]))
+    return app
+
+
+async def _refused(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Refused)
+    return answer(request.url.path, problem)
+
+
+async def _malformed(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, RequestValidationError)
+    return answer(request.url.path, malformed(problem))
+
+
+async def _http(request: Request, problem: Exception) -> Response:
+    """What FastAPI and the limits say, in our shape."""
+    assert isinstance(problem, StarletteHTTPException)
+    told = answer(request.url.path, Refused(problem.status_code, str(problem.detail)))
+    told.headers.update(problem.headers or {})
+    return told

@@ -1,0 +1,73 @@
+"""Whether it is up, whether it may get requests, what it serves, and how it fares."""
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+
+import secondlook
+from secondlook.serve.asking import serving_of
+from secondlook.serve.problems import documented
+from secondlook.serve.schemas import CohereError, Info, RankerInfo, State
+from secondlook.serve.serving import Serving
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/health", responses={503: {"model": State, "description": "A ranker has stopped."}})
+async def health(request: Request, response: Response) -> State:
+    """Whether the process works; if not, it should be started anew."""
+    if all(queue.alive for queue in serving_of(request).queues.values()):
+        return State(status="ok")
+    response.status_code = 503
+    return State(status="a ranker has stopped")
+
+
+@router.get("/ready", responses={503: {"model": State, "description": "About to stop."}})
+async def ready(request: Request, response: Response) -> State:
+    """Whether new requests should come here.
+
+    An engine that fails leaves a server ready: it still reranks, and says 503 to a search.
+    """
+    serving = serving_of(request)
+    engine = serving.breaker.state if serving.index is not None else None
+    if serving.draining:
+        response.status_code = 503
+        return State(status="draining", engine=engine)
+    return State(status="ready", engine=engine)
+
+
+@router.get("/info", responses=documented(CohereError, 401))
+async def info(request: Request) -> Info:
+    """What is served, and within which limits."""
+    serving = serving_of(request)
+    rankers = [_describe(serving, name) for name in serving.queues]
+    return Info(
+        model_id=serving.default,
+        model_type={"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
+        max_input_length=rankers[0].max_length,
+        max_client_batch_size=serving.limits.documents,
+        max_concurrent_requests=serving.limits.queue_pairs,
+        auto_truncate=True,
+        version=secondlook.__version__,
+        rankers=rankers,
+        engine=serving.index.card.engine if serving.index is not None else None,
+    )
+
+
+@router.get("/metrics", response_class=PlainTextResponse, responses=documented(CohereError, 401))
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    return Response(serving_of(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _describe(serving: Serving, name: str) -> RankerInfo:
+    settings = serving.queues[name].ranker.settings
+    return RankerInfo(
+        name=name,
+        base=settings.lineage.base,
+        form=settings.form,
+        max_length=settings.encode.max_length,
+        max_query_length=settings.encode.max_query_length,
+        windows=settings.encode.windows is not None,
+        scores="calibrated" if settings.calibration is not None else "sigmoid",
+    )

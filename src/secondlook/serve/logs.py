@@ -1,0 +1,42 @@
+"""Logs as lines of JSON: what happened, when, to which request; never what was asked."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+LOGGER = logging.getLogger("secondlook.serve")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line; `extra={"facts": {...}}` are its own keys."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record, its traceback included."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line |= getattr(record, "facts", {})
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=True)
+
+
+def log_to(stream: TextIO = sys.stderr) -> None:
+    """Send this server's log, and its web server's, to a stream."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    for name in ("secondlook.serve", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO)
+
+
+def note(event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON
+    """One line of the log."""
+    LOGGER.info(event, extra={"facts": facts})

@@ -1,0 +1,74 @@
+"""What Prometheus may know: counts and times, no text."""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.5, 2.0)
+
+
+class Metrics:
+    """One server's figures, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+
+        def counter(name: str, says: str, *labels: str) -> Counter:
+            return Counter(f"secondlook_{name}", says, labels, registry=self._registry)
+
+        def gauge(name: str, says: str, *labels: str) -> Gauge:
+            return Gauge(
+                f"secondlook_{name}",
+                says,
+                labels,
+                registry=self._registry,
+                multiprocess_mode="livesum",
+            )
+
+        def histogram(
+            name: str, says: str, *labels: str, buckets: tuple[float, ...] = _SECONDS
+        ) -> Histogram:
+            return Histogram(
+                f"secondlook_{name}", says, labels, registry=self._registry, buckets=buckets
+            )
+
+        self.requests = counter("requests", "Requests answered.", "route", "status")
+        self.request_seconds = histogram("request_seconds", "From head to answer.", "route")
+        self.stage_seconds = histogram(
+            "stage_seconds", "Time in a stage: wait, encode, score, first_look, fetch.", "stage"
+        )
+        self.queue_pairs = gauge("queue_pairs", "Documents that wait for a score.", "ranker")
+        self.chunk_pairs = histogram("chunk_pairs", "Documents scored together.", buckets=_SIZES)
+        self.chunk_requests = histogram(
+            "chunk_requests", "Requests whose documents were scored together.", buckets=_SIZES
+        )
+        self.chunk_fill = histogram(
+            "chunk_fill", "Share of the token budget that a chunk used.", buckets=_SHARES
+        )
+        self.documents = counter("documents", "Documents scored.", "ranker")
+        self.truncated = counter("truncated_documents", "Documents cut short.", "ranker")
+        self.partials = counter("partial_answers", "Answered before all was scored.", "ranker")
+        self.refused = counter("refused", "Requests turned away.", "status")
+        self.scoring_errors = counter("scoring_errors", "Rankers that raised.", "ranker", "error")
+        self.engine_errors = counter("engine_errors", "First looks that failed.", "kind")
+        self.engine_open = gauge("engine_circuit_open", "1 while the search engine is left alone.")
+        self.reloads = counter("reloads", "Rankers loaded anew.", "result")
+
+    def text(self) -> bytes:
+        """All figures in Prometheus' text format; with several workers, of all of them."""
+        registry = self._registry
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            registry = CollectorRegistry()
+            multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)

@@ -1,0 +1,250 @@
+"""The shapes on the wire: Cohere's, Jina's, text-embeddings-inference's, and our search."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_QUERY = "how do cats land on their feet"
+_TEXTS = ["Cats turn in the air and land on their feet.", "The stock market fell on Monday."]
+
+TopN = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Unit = Annotated[float, Field(ge=0, le=1)]
+
+
+def _example(**fields: Any) -> ConfigDict:  # noqa: ANN401 - JSON
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+class CohereRequest(BaseModel):
+    """Cohere's v2. Fields that are not named here are ignored."""
+
+    model_config = _example(model="my.ranker", query=_QUERY, documents=_TEXTS, top_n=1)
+
+    model: str | None = None
+    """A ranker's name. A server of a single ranker answers with that one, whatever it is called."""
+    query: str = Field(min_length=1)
+    documents: list[str]
+    top_n: TopN | None = None
+    max_tokens_per_doc: TopN | None = None
+    """Not applied: how much of a document is read is part of the ranker."""
+
+
+class TextDocument(BaseModel):
+    """A document as an object; other fields than the text are ignored."""
+
+    text: str
+
+
+class JinaRequest(BaseModel):
+    """Cohere's v1 and Jina's. Fields that are not named here are ignored."""
+
+    model_config = _example(
+        model="my.ranker", query=_QUERY, documents=_TEXTS, top_n=1, return_documents=True
+    )
+
+    model: str | None = None
+    query: str = Field(min_length=1)
+    documents: list[str | TextDocument]
+    top_n: TopN | None = None
+    return_documents: bool | None = None
+    """Of the two APIs, Cohere's default counts: no."""
+
+
+class CohereResult(BaseModel):
+    """A document by its place in the request."""
+
+    index: int
+    relevance_score: Unit
+
+
+class JinaResult(CohereResult):
+    """The same, with its text where that was asked for."""
+
+    document: TextDocument | None = None
+
+
+class ApiVersion(BaseModel):
+    """Which of Cohere's APIs this is."""
+
+    version: str
+
+
+class BilledUnits(BaseModel):
+    """What Cohere would have counted."""
+
+    search_units: float
+
+
+class Meta(BaseModel):
+    """Beside the results."""
+
+    api_version: ApiVersion
+    billed_units: BilledUnits
+    warnings: list[str] | None = None
+
+
+class Usage(BaseModel):
+    """What the ranker read."""
+
+    total_tokens: int
+
+
+class CohereAnswer(BaseModel):
+    """Results best first."""
+
+    model_config = _example(
+        id="0b6c…",
+        results=[{"index": 0, "relevance_score": 0.93}],
+        meta={"api_version": {"version": "2"}, "billed_units": {"search_units": 1.0}},
+    )
+
+    id: str
+    results: list[CohereResult]
+    meta: Meta
+    partial: bool | None = None
+    """True where the deadline came first: documents without a score stand last, in their order."""
+
+
+class JinaAnswer(BaseModel):
+    """The union of Cohere's v1 and Jina's answers."""
+
+    id: str
+    model: str
+    usage: Usage
+    results: list[JinaResult]
+    meta: Meta
+    partial: bool | None = None
+
+
+class CohereError(BaseModel):
+    """What went wrong."""
+
+    message: str
+
+
+class JinaError(CohereError):
+    """The same, where Jina's clients look for it too."""
+
+    detail: str
+
+
+class TeiRequest(BaseModel):
+    """text-embeddings-inference's. Fields that are not named here are ignored."""
+
+    model_config = _example(query=_QUERY, texts=_TEXTS, raw_scores=False, return_text=False)
+
+    query: str = Field(min_length=1)
+    texts: list[str]
+    truncate: bool | None = None
+    """False: a text that is too long is refused (413). Else it is cut."""
+    truncation_direction: Literal["right", "Right"] = "Right"
+    """A ranker reads the beginning of what is too long, as it was trained to."""
+    raw_scores: bool = False
+    return_text: bool = False
+
+
+class TeiRank(BaseModel):
+    """A text by its place in the request."""
+
+    index: int
+    score: float
+    text: str | None = None
+
+
+class TeiError(BaseModel):
+    """What went wrong, and of which kind it is."""
+
+    error: str
+    error_type: str
+
+
+class SearchRequest(BaseModel):
+    """Both looks in one call."""
+
+    model_config = _example(query=_QUERY, k=10, depth=100)
+
+    query: str = Field(min_length=1)
+    model: str | None = None
+    k: int = Field(10, ge=1, le=1000)
+    """How many hits to give back."""
+    depth: int = Field(100, ge=1, le=1000)
+    """How many hits of the first look the ranker sees."""
+    explain: bool = False
+    """Why each hit scored as it did; takes a multiple of the time."""
+
+
+class Passage(BaseModel):
+    """The part of a long document that scored highest."""
+
+    start: int
+    """In characters of the document's text."""
+    end: int
+    text: str
+
+
+class SearchHit(BaseModel):
+    """A document, and where both looks have it."""
+
+    id: str
+    rank: int
+    score: Unit | None
+    """The second look's; none where the deadline came first."""
+    raw_score: float | None
+    first_rank: int
+    first_score: float
+    title: str
+    text: str
+    passage: Passage | None = None
+    """None where the document was read as a whole."""
+    cut_tokens: int
+    """How many tokens of the document the ranker did not see."""
+    explanation: dict[str, Any] | None = None
+
+
+class SearchAnswer(BaseModel):
+    """Hits best first, in the second look's order."""
+
+    id: str
+    model: str
+    hits: list[SearchHit]
+    found: int
+    """How many hits of the first look the ranker was given."""
+    partial: bool
+    first_look_ms: float
+    second_look_ms: float
+
+
+class RankerInfo(BaseModel):
+    """What a ranker is."""
+
+    name: str
+    base: str
+    form: str
+    max_length: int
+    max_query_length: int
+    windows: bool
+    scores: Literal["calibrated", "sigmoid"]
+    """Both from 0 to 1; only the first are probabilities."""
+
+
+class Info(BaseModel):
+    """text-embeddings-inference's, and all rankers."""
+
+    model_id: str
+    model_type: dict[str, Any]
+    max_input_length: int
+    max_client_batch_size: int
+    max_concurrent_requests: int
+    auto_truncate: bool
+    version: str
+    rankers: list[RankerInfo]
+    engine: str | None
+    """What takes the first look, if anything does."""
+
+
+class State(BaseModel):
+    """Whether requests are welcome."""
+
+    status: str
+    engine: str | None = None
+    """`closed`: it works; `open`: it failed and is left alone; `half-open`: it is on trial."""

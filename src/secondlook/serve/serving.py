@@ -1,0 +1,247 @@
+"""What a server serves: rankers by name, perhaps an index, and the rules for both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from secondlook.errors import EngineProblem, SecondlookError
+from secondlook.evaluate.calibration import sigmoid
+from secondlook.serve.breaker import Breaker
+from secondlook.serve.limits import Limits
+from secondlook.serve.logs import LOGGER, note
+from secondlook.serve.metrics import Metrics
+from secondlook.serve.problems import Refused
+from secondlook.serve.queue import Outcome, QueueFull, ScoringFailed, ScoringQueue
+from secondlook.serve.spans import span
+from secondlook.serve.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from starlette.types import Receive
+
+    from secondlook.retrieve import Index
+    from secondlook.score.ranker import Ranker
+    from secondlook.serve.keys import Keys
+    from secondlook.types import Document, Query, Ranking
+
+T = TypeVar("T")
+
+_ANSWERING = 0.05
+"""The share of a deadline that is kept for putting the answer together and sending it."""
+
+_SEARCHES_AT_ONCE = 16
+"""Threads that may wait for the engine. One that hangs is missing until it comes back."""
+
+
+_PATIENCE = 0.5
+"""The share of the server's deadline after which silence is the engine's fault: clients in a hurry
+must not make it look broken to all others."""
+
+
+class Explainer(Protocol):
+    """Says why a document scored as it did."""
+
+    def explain(self, ranker: Ranker, query: Query, document: Document) -> dict[str, Any]:
+        """What there is to say, as JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SecondLook:
+    """A request's documents, scored."""
+
+    ranker: Ranker
+    name: str
+    outcome: Outcome
+
+    @property
+    def unit_scores(self) -> NDArray[np.float32]:
+        """Scores from 0 to 1, in the order of the documents; 0 where the deadline came first."""
+        shown = unit_scores(self.ranker, self.outcome.scores)
+        return np.where(self.outcome.scored, shown, np.float32(0))
+
+
+@dataclass(eq=False)
+class Serving:
+    """Everything the routes need.
+
+    `sources` are where rankers come from, by name; the first is the default. `load` makes a ranker
+    of a source, now and whenever they are loaded anew.
+    """
+
+    sources: Mapping[str, str]
+    load: Callable[[str], Ranker]
+    index: Index | None = None
+    limits: Limits = field(default_factory=Limits)
+    keys: Keys | None = None
+    explainer: Explainer | None = None
+    log_texts: bool = False
+    metrics: Metrics = field(default_factory=Metrics)
+    breaker: Breaker = field(default_factory=Breaker)
+    draining: bool = False
+
+    def __post_init__(self) -> None:
+        self.queues = {name: self._queue(name, self.load(at)) for name, at in self.sources.items()}
+        self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
+        self._retired: set[asyncio.Task[None]] = set()
+
+    @property
+    def default(self) -> str:
+        """The ranker of requests that name none."""
+        return next(iter(self.sources))
+
+    def name_of(self, model: str | None) -> str:
+        """The ranker a request means. Where there is only one, it answers to any name."""
+        if model in self.queues:
+            return model
+        if model is None or len(self.queues) == 1:
+            return self.default
+        raise Refused(404, f"no model {model!r}; this server has: {', '.join(self.queues)}")
+
+    def until(self, wanted: float | None) -> float:
+        """When a request's scoring must end; clients may want less time than the server gives."""
+        seconds = min(wanted or self.limits.deadline, self.limits.deadline)
+        return time.monotonic() + seconds * (1 - _ANSWERING)
+
+    async def second_look(
+        self, name: str, query: Query, documents: Sequence[Document], until: float
+    ) -> SecondLook:
+        """Score the documents, as many as can be until the deadline."""
+        queue = self.queues[name]  # asked at once, so that a reload cannot close it before
+        with span("second look"):
+            try:
+                outcome = await queue.score([(query, document) for document in documents], until)
+            except QueueFull as full:
+                raise Refused(429, str(full), retry_after=full.seconds) from full
+            except ScoringFailed as failure:
+                LOGGER.exception("scoring failed", exc_info=failure)
+                raise Refused(500, f"{failure}; the server's log says why") from failure
+        self.metrics.documents.labels(name).inc(int(outcome.scored.sum()))
+        self.metrics.truncated.labels(name).inc(int((outcome.cut > 0).sum()))
+        if outcome.partial:
+            self.metrics.partials.labels(name).inc()
+        return SecondLook(queue.ranker, name, outcome)
+
+    async def first_look(
+        self, query: Query, depth: int, until: float
+    ) -> tuple[Ranking, list[Document]]:
+        """The engine's hits and their texts; Refused with 503 or 504 where it fails."""
+        index = self.index
+        if index is None:
+            raise Refused(404, "this server has no index: start it with --index INDEX")
+        if not self.breaker.admit():
+            raise Refused(
+                503,
+                "the search engine keeps failing and is left alone for a while",
+                retry_after=max(1, round(self.breaker.rest)),
+            )
+
+        def look() -> tuple[Ranking, list[Document]]:
+            began = time.monotonic()
+            (ranking,) = index.retrieve([query], depth)
+            between = time.monotonic()
+            texts = index.fetch([hit.doc_id for hit in ranking.hits])
+            self.metrics.stage_seconds.labels("first_look").observe(between - began)
+            self.metrics.stage_seconds.labels("fetch").observe(time.monotonic() - between)
+            return ranking, texts
+
+        began = time.monotonic()
+        try:
+            with span("first look"):
+                found = await asyncio.wait_for(self._engine.run(look), until - time.monotonic())
+        except TimeoutError as error:
+            if time.monotonic() - began >= _PATIENCE * self.limits.deadline:
+                self._engine_failed("timeout")
+            else:
+                self.breaker.left()
+            raise Refused(504, "the search engine did not answer in time", 1) from error
+        except SecondlookError as error:
+            self._engine_failed(type(error).__name__)
+            raise Refused(503, f"the search engine failed: {_for_clients(error)}", 1) from error
+        except BaseException:
+            self.breaker.left()
+            raise
+        self.breaker.succeeded()
+        self.metrics.engine_open.set(0)
+        return found
+
+    async def explain(
+        self, look: SecondLook, query: Query, documents: Sequence[Document]
+    ) -> list[dict[str, Any]]:
+        """Why each of these documents scored as it did."""
+        explainer = self.explainer
+        if explainer is None:
+            raise Refused(422, "this server explains nothing: ask without `explain`")
+        return await asyncio.to_thread(
+            lambda: [explainer.explain(look.ranker, query, one) for one in documents]
+        )
+
+    async def reload(self) -> None:
+        """Load every ranker anew. Requests that wait end with the old one; none is dropped."""
+        for name, source in self.sources.items():
+            try:
+                ranker = await asyncio.to_thread(self.load, source)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with the new, the old serves on
+                self.metrics.reloads.labels("failed").inc()
+                LOGGER.exception("reload failed", extra={"facts": {"ranker": name}}, exc_info=error)
+                continue
+            old, self.queues[name] = self.queues[name], self._queue(name, ranker)
+            retired = asyncio.create_task(old.drained())
+            self._retired.add(retired)
+            retired.add_done_callback(self._retired.discard)
+            self.metrics.reloads.labels("done").inc()
+            note("reloaded", ranker=name)
+
+    async def drain(self) -> None:
+        """Come back when nothing waits for a score."""
+        await asyncio.gather(*(queue.drained() for queue in self.queues.values()), *self._retired)
+
+    def _queue(self, name: str, ranker: Ranker) -> ScoringQueue:
+        return ScoringQueue(ranker, name, self.limits.queue_pairs, self.metrics)
+
+    def _engine_failed(self, kind: str) -> None:
+        self.breaker.failed()
+        self.metrics.engine_errors.labels(kind).inc()
+        self.metrics.engine_open.set(self.breaker.state != "closed")
+
+
+def unit_scores(ranker: Ranker, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Raw scores from 0 to 1, as rerank APIs show them: `Ranker.predict`'s where that does.
+
+    A ranker that is not calibrated may show any number. Its sigmoid has the same order, but is no
+    probability.
+    """
+    if ranker.settings.calibration is None and ranker.settings.activation == "identity":
+        return sigmoid(scores.astype(np.float64)).astype(np.float32)
+    return ranker.shown(scores)
+
+
+def _for_clients(error: SecondlookError) -> str:
+    """Where the cluster is, and how it is reached, is for the log alone."""
+    LOGGER.error("first look failed", extra={"facts": {"problem": str(error)}})
+    return "it refused or cannot be reached" if isinstance(error, EngineProblem) else "no index"
+
+
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work; cancelled, and Refused with 499, when the client goes away."""
+    working, gone = asyncio.create_task(work), asyncio.create_task(_gone(receive))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise Refused(499, "the client went away")
+    finally:
+        working.cancel()
+        gone.cancel()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

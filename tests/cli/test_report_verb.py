@@ -1,0 +1,148 @@
+import json
+import re
+from urllib.parse import urlparse
+
+import pytest
+from typer.testing import CliRunner
+
+import tiny
+from secondlook.cli import app
+from secondlook.errors import MalformedInput, UnknownName
+
+QUERIES = [f"q{number}" for number in range(30)]
+TOML = """
+title = "Does <it> help?"
+qrels = ["one.txt", "two.txt"]
+queries = ["queries.jsonl"]
+base = ["base.trec"]
+new = ["new.trec"]
+corpus = "corpus.jsonl"
+measures = ["RR@10", "nDCG@10"]
+commands = ["secondlook rerank base.trec"]
+"""
+
+
+def run_lines(order):
+    return "".join(
+        f"{query} Q0 {doc} {rank} {9 - rank} t\n"
+        for number, query in enumerate(QUERIES)
+        for rank, doc in enumerate(order(number))
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The page of the plain experiment."""
+    return written(files(tmp_path_factory.mktemp("plain")))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return files(tmp_path)
+
+
+def files(tmp_path):
+    """The new run puts the good document first for all queries but two, which it hurts."""
+    lines = [f"{q} 0 good{at} 1\n{q} 0 bad 0\n" for at, q in enumerate(QUERIES)]
+    (tmp_path / "one.txt").write_text("".join(lines[:15]))
+    (tmp_path / "two.txt").write_text("".join(lines[15:]))
+    queries = [
+        {"_id": q, "text": f"where is {q} bogue" + " sea" * (at % 4)}
+        for at, q in enumerate(QUERIES)
+    ]
+    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(q) + "\n" for q in queries))
+    documents = [{"_id": f"good{at}", "text": f"the sea of {at}"} for at in range(30)]
+    documents.append({"_id": "bad", "text": "a <b>bogus</b> text"})
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents))
+    hurt = (3, 4)
+    (tmp_path / "base.trec").write_text(
+        run_lines(lambda n: [f"good{n}", "bad"] if n in hurt else ["bad", f"good{n}"])
+    )
+    (tmp_path / "new.trec").write_text(
+        run_lines(lambda n: ["bad", f"good{n}"] if n in hurt else [f"good{n}", "bad"])
+    )
+    (tmp_path / "experiment.toml").write_text(TOML)
+    return tmp_path
+
+
+def written(folder, *more):
+    page = folder / "report.html"
+    arguments = ["report", str(folder / "experiment.toml"), "-o", str(page), *more]
+    result = CliRunner().invoke(app, arguments)
+    if result.exception:
+        raise result.exception
+    return page.read_text("utf-8")
+
+
+def test_the_verdict_stands_first_and_the_rest_in_its_order(plain):
+    parts = ["<b>Helps</b>", "The figures", "Query by query", "<h2>Where", "Most helped"]
+    parts += ["Most hurt", "To make it again"]
+    places = [plain.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "Does &lt;it&gt; help?" in plain
+    assert "By RR@10, 28 queries gain, 2 lose and 7% lose more than .1" in plain
+
+
+def test_the_page_asks_for_nothing_and_tells_what_its_figures_show(plain):
+    assert "<script" not in plain
+    linked = re.findall(r'(?:src|href)="([^"]*)"', plain)
+    assert all(urlparse(link).scheme in ("", "data") for link in linked)
+    assert all(link.startswith(("#", "data:")) for link in linked)
+    figures = re.findall(r"<svg [^>]*", plain)
+    assert len(figures) >= 5
+    assert all('role="img"' in figure and "aria-label=" in figure for figure in figures)
+    assert len(plain.encode()) < 3_000_000
+
+
+def test_most_hurt_queries_show_both_rankings_with_grades_and_texts(plain):
+    hurt = plain[plain.index("Most hurt") :]
+    assert hurt.count("<summary>") == 2
+    assert "where is q3 bogue sea sea sea" in hurt
+    first = hurt[: hurt.index("</details>")]
+    assert first.index("grade 1") < first.index("grade 0")
+    assert "a &lt;b&gt;bogus&lt;/b&gt; text" in hurt
+
+
+def test_a_reranking_has_a_depth_curve_and_another_run_has_none(plain, folder):
+    assert "could reach 1.000 at best" in plain
+    (folder / "new.trec").write_text(run_lines(lambda n: [f"good{n}", "else"]))
+    assert "at best" not in written(folder)
+
+
+def test_a_ranker_brings_lineage_vocabulary_and_what_it_dropped(folder):
+    ranker = tiny.save(tiny.classifier(), folder / "ranker")
+    (ranker / "denoise.json").write_text('{"threshold": 2.5, "taken": 1.0}')
+    row = {"query": "where", "text": "an unmarked answer", "score": 3.25}
+    (ranker / "dropped.jsonl").write_text(json.dumps(row) + "\n")
+    (ranker / "curve.png").write_bytes(b"\x89PNG")
+    (folder / "experiment.toml").write_text(TOML + 'ranker = "ranker"\n')
+    page = written(folder)
+    assert "By query words outside the vocabulary" in page
+    assert "an unmarked answer" in page
+    assert "threshold 2.5, taken 1" in page
+    assert "data:image/png;base64,iVBORw==" in page
+    assert "Lineage" in page
+
+
+def test_an_experiment_without_texts_or_ranker_is_enough(folder):
+    lines = [line for line in TOML.splitlines() if not line.startswith(("corpus", "commands"))]
+    (folder / "experiment.toml").write_text("\n".join(lines))
+    page = written(folder)
+    assert "Most helped" in page
+    assert "Lineage" not in page
+
+
+def test_the_same_files_and_seed_make_the_same_page(plain, folder):
+    assert written(folder, "--seed", "0") == plain
+
+
+def test_a_misspelt_key_is_refused_with_the_nearest(folder):
+    (folder / "experiment.toml").write_text(TOML + 'rankr = "x"\n')
+    with pytest.raises(UnknownName, match="did you mean 'ranker'"):
+        written(folder)
+
+
+def test_a_missing_key_is_named(folder):
+    (folder / "experiment.toml").write_text('qrels = ["one.txt"]\n')
+    with pytest.raises(MalformedInput, match="queries: Field required"):
+        written(folder)

@@ -1,0 +1,220 @@
+import json
+
+import numpy as np
+import pytest
+
+import tiny
+from secondlook.encode.markers import add_markers
+from secondlook.encode.settings import EncodeSettings, MarkerSettings, WindowSettings
+from secondlook.encode.type_classifier import TypeClassifier
+from secondlook.errors import SecondlookError
+from secondlook.explain import explain
+from secondlook.explain.attention import attend
+from secondlook.model.joint import Joint
+from secondlook.model.settings import Lineage, RankerSettings, WarmSettings
+from secondlook.model.warm import Warm
+from secondlook.score.ranker import Ranker
+from secondlook.score.torch_backend import TorchBackend
+from secondlook.types import Document, Query
+
+QUERY, DOCUMENT = "where is bogue", "The tide in Bogue is deep. Bogus fish, zz!"
+
+
+def joint(family="bert", *, strm=False, **encode):
+    settings = EncodeSettings(max_length=64, strm=strm, **encode)
+    tokenizer = tiny.tokenizer()
+    network = tiny.classifier(family)
+    if settings.markers is not None:
+        add_markers(tokenizer, settings.markers)
+        network.resize_token_embeddings(tokenizer.get_vocab_size())
+    card = RankerSettings(encode=settings, lineage=Lineage(base="tiny"))
+    backend = TorchBackend(Joint(network, strm=strm), device="cpu")
+    return Ranker(card, tokenizer, backend)
+
+
+def warm(*, strm=False, separate_layers=0, **encode):
+    settings = EncodeSettings(form="warm", max_length=64, strm=strm, **encode)
+    shape = {"strm": strm, "separate_layers": separate_layers}
+    network = Warm(tiny.encoder(), pooling="mean", **shape)
+    network.beta.data.fill_(0.0)
+    network.head.weight.data.fill_(0.1)
+    card = RankerSettings(encode=settings, warm=WarmSettings(), lineage=Lineage(base="tiny"))
+    return Ranker(card, tiny.tokenizer(), TorchBackend(network, device="cpu"))
+
+
+def texts(words):
+    return [word.text for word in words]
+
+
+def named(words, text):
+    return next(word for word in words if word.text == text)
+
+
+def test_words_are_whole_and_say_what_is_special_about_them():
+    said = explain(QUERY, DOCUMENT, joint())
+    assert texts(said.query_words) == ["where", "is", "bogue"]
+    assert texts(said.document_words)[:6] == ["The", "tide", "in", "Bogue", "is", "deep"]
+    bogue = named(said.document_words, "Bogue")
+    assert (bogue.pieces, bogue.outside, bogue.matched) == (("bog", "##ue"), True, "word")
+    assert DOCUMENT[bogue.start : bogue.end] == "Bogue"
+    bogus = named(said.document_words, "Bogus")
+    assert (bogus.pieces, bogus.matched) == (("bog", "##us"), "stem")  # Porter makes both "bogu"
+    assert named(said.document_words, "is").matched == ""  # a stop word
+    assert not named(said.document_words, "tide").outside
+
+
+def test_an_attribution_is_what_the_score_loses_without_the_word():
+    ranker = joint()
+    said = explain(QUERY, DOCUMENT, ranker)
+    without = DOCUMENT.replace("tide", "")
+    whole, less = ranker.score(
+        [(Query("", QUERY), Document("", text)) for text in (DOCUMENT, without)]
+    )
+    assert said.score == pytest.approx(whole, abs=1e-5)
+    assert named(said.document_words, "tide").attribution == pytest.approx(whole - less, abs=1e-5)
+    assert named(said.document_words, "!").attribution == 0.0
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("strm", [False, True])
+def test_attention_is_that_of_the_network_as_it_scores(family, strm):
+    ranker = joint(family, strm=strm)
+    pair = Query("", QUERY), Document("", DOCUMENT)
+    [features] = ranker.encoder.encode([pair])
+    score, attention = attend(ranker.backend.network, features, strm=strm)
+    assert attention.shape == (2, 4, len(features), len(features))
+    np.testing.assert_allclose(attention.sum(axis=-1), 1, atol=1e-5)
+    assert score == pytest.approx(ranker.score([pair])[0], abs=1e-4)
+    assert ranker.score([pair])[0] == pytest.approx(score, abs=1e-4)  # and all is as before
+
+
+@pytest.mark.parametrize("make", [joint, warm])
+def test_both_maps_stand_side_by_side_the_rankers_own_first(make):
+    said = explain(QUERY, DOCUMENT, make(strm=True))
+    own, other = said.attention
+    assert (own.strm, own.as_trained, other.strm, other.as_trained) == (True, True, False, False)
+    assert own.score == pytest.approx(said.score, abs=1e-4)
+    assert other.score != pytest.approx(said.score, abs=1e-4)
+    shape = len(said.query_words), len(said.document_words)
+    assert np.array(own.query_to_document).shape == shape
+    assert np.array(own.document_to_query).shape == shape[::-1]
+
+
+def test_with_strm_no_word_looks_at_the_first_piece_of_another():
+    ranker = joint(strm=True)
+    [features] = ranker.encoder.encode([(Query("", QUERY), Document("", DOCUMENT))])
+    _, attention = attend(ranker.backend.network, features, strm=True)
+    first_pieces = np.flatnonzero(features.ids == tiny.VOCABULARY.index("bog"))
+    in_query, in_document = first_pieces[0], first_pieces[1]
+    assert attention[:, :, in_query, in_document].max() < 1e-6
+    _, plain = attend(ranker.backend.network, features, strm=False)
+    assert plain[:, :, in_query, in_document].max() > 1e-4
+
+
+def test_a_layer_and_a_head_can_be_chosen_and_the_mean_is_theirs():
+    ranker = joint()
+    all_heads = [
+        np.array(
+            explain(QUERY, "deep sea", ranker, layer=2, head=head).attention[0].query_to_document
+        )
+        for head in range(1, 5)
+    ]
+    mean = explain(QUERY, "deep sea", ranker, layer=2).attention[0].query_to_document
+    np.testing.assert_allclose(np.mean(all_heads, axis=0), mean, atol=1e-6)
+    with pytest.raises(SecondlookError, match="there is no layer 3; this ranker has 1 to 2"):
+        explain(QUERY, "deep sea", ranker, layer=3)
+
+
+def test_the_parts_of_a_warm_score_are_its_sum():
+    said = explain(QUERY, DOCUMENT, warm())
+    assert sum(said.parts.values()) == pytest.approx(said.score, abs=1e-3)
+    assert said.parts["what the head read"] != 0.0
+    assert explain(QUERY, DOCUMENT, joint()).parts == {}
+
+
+def test_prompts_markers_and_types_are_not_taken_for_words_of_the_texts():
+    plain = explain(QUERY, DOCUMENT, joint())
+    dressed = joint(
+        query_prompt="what a ",
+        document_prompt="sea: ",
+        markers=MarkerSettings(max_terms=4),
+        query_types=True,
+    )
+    said = explain(QUERY, DOCUMENT, dressed, query_type="location")
+    assert texts(said.query_words) == texts(plain.query_words)
+    assert texts(said.document_words) == texts(plain.document_words)
+    [features] = dressed.encoder.encode([(Query("", QUERY, "location"), Document("", DOCUMENT))])
+    _, attention = attend(dressed.backend.network, features, strm=False)
+    tide = tiny.VOCABULARY.index("tide")
+    column = texts(said.document_words).index("tide")
+    where = np.flatnonzero(features.ids == tiny.VOCABULARY.index("where"))[-1]
+    expected = attention.mean(axis=(0, 1))[where, np.flatnonzero(features.ids == tide)[0]]
+    assert said.attention[0].query_to_document[0][column] == pytest.approx(expected, abs=1e-6)
+
+
+def test_words_that_were_cut_off_are_not_shown_and_are_counted():
+    said = explain("sea", "deep " * 90, joint())
+    assert said.cut > 0
+    assert len(said.document_words) == 90 - said.cut
+
+
+def test_of_a_long_document_the_best_window_is_explained():
+    windows = WindowSettings(length=4, stride=4, pooling="max")
+    document = "tide is a deep sea fish in the cape fear river what a tide"
+    ranker = joint(windows=windows)
+    said = explain(QUERY, document, ranker)
+    assert len(said.windows) == 4
+    best = said.windows[said.window]
+    assert best.score == max(window.score for window in said.windows)
+    assert said.score == pytest.approx(best.score, abs=1e-5)
+    first = said.document_words[0]
+    assert first.start == best.start
+    assert document[first.start : first.end] == first.text
+
+
+def test_where_only_the_first_window_counts_it_is_the_one_explained():
+    windows = WindowSettings(length=4, stride=4, pooling="first")
+    document = "tide is a deep sea fish in the cape fear river what a tide"
+    for text in (document, " ".join(reversed(document.split()))):
+        said = explain(QUERY, text, joint(windows=windows))
+        assert said.window == 0
+        assert said.score == pytest.approx(said.windows[0].score, abs=1e-5)
+
+
+def test_a_back_end_without_a_network_gives_everything_but_attention():
+    ranker = joint()
+    network = ranker.backend
+    ranker.backend = type("Graph", (), {"logits": staticmethod(network.logits)})()
+    said = explain(QUERY, DOCUMENT, ranker)
+    assert said.attention == ()
+    assert named(said.query_words, "bogue").attribution != 0.0
+    with pytest.raises(SecondlookError, match="no layer or head to choose"):
+        explain(QUERY, DOCUMENT, ranker, layer=1)
+
+
+def test_a_query_type_is_predicted_where_the_ranker_can():
+    labelled = [("where is it", "location"), ("who is it", "person")]
+    typed = joint(query_types=True)
+    classified = Ranker(
+        typed.settings, typed.tokenizer, typed.backend, TypeClassifier.train(labelled)
+    )
+    assert explain("where is bogue", DOCUMENT, classified).query_words[0].text == "where"
+
+
+@pytest.mark.parametrize(
+    ("query", "document"), [("", ""), ("sea", ""), ("?", "!"), ("ŝ ö", "日本")]
+)
+def test_odd_texts_are_explained_too(query, document):
+    said = explain(query, document, joint())
+    json.dumps(said.to_json(), allow_nan=False)
+    assert said.to_html().startswith("<!doctype html>")
+
+
+def test_the_page_escapes_texts_and_asks_for_nothing():
+    said = explain("sea <b>fish</b>", '<script>deep</script> "sea" & fish', joint(strm=True))
+    page = said.to_html()
+    assert "<script" not in page
+    assert "<b>fish" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert page.count("<svg") == 2
+    assert 'aria-label="With STRM, as it scores' in page

@@ -1,0 +1,169 @@
+"""Both looks in one call, and what happens when the engine fails."""
+
+import time
+
+import httpx
+import pytest
+
+from secondlook import Document, Query
+from secondlook.serve.breaker import Breaker
+from secondlook.serve.limits import Limits
+from served import TEXTS, Engine, Watched, listening, serving
+
+LONG = "fish " * 30 + "the tide of the deep sea " + "river " * 30
+
+
+@pytest.fixture
+def engine():
+    return Engine(Document(f"d{n}", text, title="a") for n, text in enumerate(TEXTS))
+
+
+def search(url, words="tide river sea", **more):
+    return httpx.post(f"{url}/v1/search", json={"query": words} | more)
+
+
+def test_hits_have_both_ranks_and_scores(ranker, engine):
+    with listening(serving(ranker, index=engine)) as url:
+        answer = search(url, k=2).json()
+        assert httpx.get(f"{url}/info").json()["engine"] == "bm25s"
+    (first,) = engine.retrieve([Query("", "tide river sea")], 100)
+    texts = engine.fetch([hit.doc_id for hit in first.hits])
+    scores = ranker.score([(Query("", "tide river sea"), text) for text in texts])
+    assert answer["found"] == len(first.hits) == 4
+    assert [hit["rank"] for hit in answer["hits"]] == [1, 2]
+    assert answer["hits"][0]["raw_score"] == pytest.approx(max(scores), abs=1e-3)
+    for hit in answer["hits"]:
+        before = first.hits[hit["first_rank"] - 1]
+        assert (hit["id"], hit["first_score"]) == (before.doc_id, before.score)
+        assert hit["score"] == pytest.approx(
+            float(ranker.shown(scores)[hit["first_rank"] - 1]), abs=1e-3
+        )
+        assert hit["passage"] is None
+    assert not answer["partial"]
+
+
+def test_the_best_passage_of_a_long_document_is_shown(tiny_folder, ranker):
+    from secondlook.encode.settings import WindowSettings
+
+    encode = ranker.settings.encode.model_copy(
+        update={"windows": WindowSettings(length=10, stride=5)}
+    )
+    windowed = type(ranker)(
+        ranker.settings.model_copy(update={"encode": encode}),
+        _tokenizer(tiny_folder),
+        ranker.backend,
+    )
+    with listening(serving(windowed, index=Engine([Document("long", LONG)]))) as url:
+        (hit,) = search(url, "tide").json()["hits"]
+    passage = hit["passage"]
+    assert LONG[passage["start"] : passage["end"]] == passage["text"]
+    assert len(passage["text"].split()) == 10
+    alone = windowed.score([(Query("", "tide"), Document("", passage["text"]))])
+    assert hit["raw_score"] == pytest.approx(float(alone[0]), abs=1e-3)
+
+
+def _tokenizer(folder):
+    from secondlook.model.checkpoint import read_tokenizer
+
+    return read_tokenizer(folder)
+
+
+def test_at_the_deadline_the_first_looks_order_stands(ranker, engine):
+    held = Watched(ranker)
+    held.go.clear()
+    with listening(serving(held, index=engine, limits=Limits(deadline=0.3))) as url:
+        answer = search(url).json()
+        held.go.set()
+    assert answer["partial"]
+    assert [hit["first_rank"] for hit in answer["hits"]] == [1, 2, 3, 4]
+    assert {hit["score"] for hit in answer["hits"]} == {None}
+
+
+def test_an_explainer_is_asked_for_the_hits_that_are_shown(ranker, engine):
+    class Explainer:
+        def explain(self, ranker, query, document):
+            return {"words": document.text.split()}
+
+    with listening(serving(ranker, index=engine, explainer=Explainer())) as url:
+        hits = search(url, k=2, explain=True).json()["hits"]
+        assert [hit["explanation"] for hit in hits] == [{"words": h["text"].split()} for h in hits]
+        assert search(url).json()["hits"][0]["explanation"] is None
+    with listening(serving(ranker, index=engine)) as url:
+        assert search(url, explain=True).status_code == 422
+
+
+def test_nothing_found_is_an_answer(ranker, engine):
+    with listening(serving(ranker, index=engine)) as url:
+        answer = search(url, "zebra").json()
+    assert (answer["hits"], answer["partial"]) == ([], False)
+
+
+def test_without_an_index_there_is_no_search(url):
+    answer = search(url)
+    assert answer.status_code == 404
+    assert "--index" in answer.json()["message"]
+
+
+def test_an_engine_that_is_down_is_left_alone_and_found_again(ranker, engine):
+    breaker = Breaker(failures=2, rest=0.3)
+    engine.down = True
+    with listening(serving(ranker, index=engine, breaker=breaker)) as url:
+        for _ in range(2):
+            answer = search(url)
+            assert answer.status_code == 503
+            assert "secret" not in answer.text
+        refused = search(url)
+        assert (refused.status_code, engine.asked) == (503, 2)
+        assert int(refused.headers["retry-after"]) >= 1
+        assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": "open"}
+        assert "circuit_open 1.0" in httpx.get(f"{url}/metrics").text
+        time.sleep(0.35)
+        assert search(url).status_code == 503  # on trial, and failed
+        assert engine.asked == 3
+        engine.down = False
+        time.sleep(0.35)
+        assert search(url).status_code == 200
+        assert httpx.get(f"{url}/ready").json()["engine"] == "closed"
+        asked = {"query": "a", "texts": TEXTS}
+        assert httpx.post(f"{url}/rerank", json=asked).status_code == 200
+
+
+def test_a_slow_engine_is_a_504_within_the_deadline(ranker, engine):
+    engine.seconds = 1.0
+    with listening(serving(ranker, index=engine, limits=Limits(deadline=0.3))) as url:
+        began = time.monotonic()
+        answer = search(url)
+        assert time.monotonic() - began < 0.9
+    assert answer.status_code == 504
+    assert "in time" in answer.json()["message"]
+
+
+def test_clients_in_a_hurry_do_not_make_the_engine_look_broken(ranker, engine):
+    engine.seconds = 0.3
+    with listening(serving(ranker, index=engine, breaker=Breaker(failures=1, rest=60))) as url:
+        hurried = httpx.post(
+            f"{url}/v1/search", json={"query": "tide"}, headers={"X-Deadline-Seconds": "0.1"}
+        )
+        assert hurried.status_code == 504
+        assert search(url).status_code == 200
+
+
+def test_a_breaker_lets_one_try_after_its_rest():
+    now = [0.0]
+    breaker = Breaker(failures=2, rest=10, clock=lambda: now[0])
+    breaker.failed()
+    assert breaker.admit()
+    breaker.failed()
+    assert not breaker.admit()
+    now[0] = 11
+    assert breaker.state == "half-open"
+    assert breaker.admit()
+    assert not breaker.admit()
+    breaker.left()
+    assert breaker.admit()
+    breaker.failed()
+    assert breaker.state == "open"
+    now[0] = 22
+    assert breaker.admit()
+    breaker.succeeded()
+    assert breaker.state == "closed"
