@@ -13,10 +13,12 @@ from secondlook.cli import (
     calibrate,
     compare,
     convert,
+    depth,
     doctor,
     eval_,
     explain,
     export,
+    fuse,
     gap,
     index,
     key,
@@ -50,6 +52,7 @@ app.command()(rerank.rerank)
 app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
+app.command()(depth.depth)
 app.command()(compare.compare)
 app.command()(explain.explain)
 app.command()(gap.gap)
@@ -63,6 +66,7 @@ app.command()(tune.tune)
 app.command()(ablate.ablate)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
+app.add_typer(fuse.app)
 app.command()(serve.serve)
 app.command()(key.key)
 app.command()(doctor.doctor)
