@@ -52,9 +52,9 @@ def tune(
 ) -> None:
     """Make a ranker for your data, measure it, and say whether to use it.
 
-    Index, first look, mining, training, export, calibration, comparison, report: each is what the
-    verb of its own does, and its result stays in OUTPUT/work. Interrupted, the same command goes on
-    where it stopped; remove a result and it is made anew.
+    Index, first look, mining, training, export, calibration, fusion, comparison, report: each is
+    what the verb of its own does, and its result stays in OUTPUT/work. Interrupted, the same
+    command goes on where it stopped; remove a result and it is made anew.
 
     OUTPUT/ranker is there in the end only if it helps on queries it has not seen; otherwise the
     exit code is 3, and you learn what could help.
@@ -105,6 +105,7 @@ class Tuning:
             ("export for this hardware", self._export),
             ("second look at the validation queries", partial(self._rerank, "tuned", "dev")),
             ("calibrate", self._calibrate),
+            ("tune the fusion with BM25", self._fuse),
             ("second look, untuned", partial(self._rerank, "untuned", "test")),
             ("second look, tuned", partial(self._rerank, "tuned", "test")),
             ("report", self._report),
@@ -250,6 +251,7 @@ class Tuning:
                 str(self._file("queries")),
                 str(self._ranker(name)),
                 self._run(name, part),
+                raw=part == "dev",
             )
 
     def _calibrate(self) -> None:
@@ -262,6 +264,21 @@ class Tuning:
                 run=str(self._run("tuned", "dev")),
                 qrels=str(self._qrels("dev")),
             )
+
+    def _fuse(self) -> None:
+        from secondlook.cli.fuse import tune as tune_fusion
+        from secondlook.data.durable import write_at_once
+
+        done = self.work / "fusion.done"  # that no mix is better is a result too
+        if not done.exists():
+            tune_fusion(
+                self._ranker("tuned"),
+                first=str(self._run("bm25", "dev")),
+                raw=str(self._run("tuned", "dev")),
+                qrels=str(self._qrels("dev")),
+                curve=self.work / "fusion.svg",
+            )
+            write_at_once(done, "")
 
     def _report(self) -> None:
         from secondlook.cli.report import report
