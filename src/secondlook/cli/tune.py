@@ -256,14 +256,19 @@ class Tuning:
 
     def _calibrate(self) -> None:
         from secondlook.cli.calibrate import calibrate
+        from secondlook.evaluate.calibration import NothingToCalibrate
         from secondlook.model.checkpoint import open_checkpoint
 
-        if open_checkpoint(self._ranker("tuned")).settings.calibration is None:
+        if open_checkpoint(self._ranker("tuned")).settings.calibration is not None:
+            return
+        try:
             calibrate(
                 self._ranker("tuned"),
                 run=str(self._run("tuned", "dev")),
                 qrels=str(self._qrels("dev")),
             )
+        except NothingToCalibrate as too_few:  # judgments that only name what is relevant
+            typer.echo(f"scores stay as they are: {too_few}")
 
     def _fuse(self) -> None:
         from secondlook.cli.fuse import tune as tune_fusion
