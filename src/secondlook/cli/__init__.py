@@ -30,6 +30,7 @@ from secondlook.cli import (
     train,
     types_,
     warm,
+    wire,
 )
 from secondlook.errors import SecondlookError
 
@@ -63,6 +64,7 @@ app.command()(export.export)
 app.command()(calibrate.calibrate)
 app.command()(serve.serve)
 app.command()(key.key)
+app.command()(wire.wire)
 app.command()(doctor.doctor)
 
 

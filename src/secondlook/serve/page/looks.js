@@ -10,21 +10,23 @@ const columns = {
   second: document.querySelector("#second ol"),
 };
 
-/** Show the first `count` of both orders; `open` is called with the hit whose button is pressed. */
-export function show(first, second, count, open) {
-  const places = new Map(second.map((hit, at) => [hit.id, at + 1]));
+/**
+ * Show the first `count` of both orders. `score` is the second look's of a hit, as it is shown;
+ * `open` is called with the hit whose button is pressed.
+ */
+export function show(first, second, count, score, open) {
   columns.first.replaceChildren(
-    ...first.slice(0, count).map((hit) => card(hit, hit.first_rank, "", open)),
+    ...first.slice(0, count).map((hit) => card(hit, hit.first_rank, null, score(hit), open)),
   );
   columns.second.replaceChildren(
     ...second
       .slice(0, count)
-      .map((hit) => card(hit, places.get(hit.id), moved(hit, places.get(hit.id)), open)),
+      .map((hit, at) => card(hit, at + 1, moved(hit, at + 1), score(hit), open)),
   );
   drawMoves();
 }
 
-function card(hit, rank, move, open) {
+function card(hit, rank, move, score, open) {
   const item = template.content.firstElementChild.cloneNode(true);
   item.dataset.id = hit.id;
   item.querySelector(".rank").textContent = rank;
@@ -47,10 +49,9 @@ function card(hit, rank, move, open) {
     ...marked(letters, marks, highlight, start, end),
     end < letters.length ? " …" : "",
   );
-  const seconds = hit.score === null ? "no score in time" : `second ${short(hit.score)}`;
   item.querySelector(".figures").textContent = [
     `first ${short(hit.first_score)}`,
-    seconds,
+    score === null ? "no score in time" : `second ${short(score)}`,
     hit.passage ? "best passage of a long document" : "",
     hit.cut_tokens ? `${hit.cut_tokens} tokens not read` : "",
   ]
@@ -121,10 +122,10 @@ export function neighbour(button, key) {
   return next?.querySelector("button") ?? null;
 }
 
-/** The first hit that can be seen. */
+/** The best hit of the second look, or of the first where only that is shown. */
 export function topButton() {
-  const buttons = [...document.querySelectorAll("#second button, #first button")];
-  return buttons.find((button) => button.offsetParent) ?? null;
+  const lists = [columns.second, columns.first];
+  return lists.find((list) => list.offsetParent)?.querySelector("button") ?? null;
 }
 
 new ResizeObserver(drawMoves).observe(document.getElementById("looks"));

@@ -12,6 +12,7 @@ const $ = (id) => document.getElementById(id);
 let answer = null; // the last search
 let asked = { query: "", depth: 0, model: undefined };
 let count = SHOWN;
+let calibrated = new Set(); // rankers whose scores are probabilities; others show raw ones
 let waiting = new AbortController(); // the search under way
 let opening = new AbortController(); // the explanation under way
 let afterKey = start;
@@ -71,6 +72,9 @@ async function start() {
     const info = await ask("info");
     $("depth").max = Math.min(200, info.max_client_batch_size);
     $("ranker").replaceChildren(...info.rankers.map(({ name }) => new Option(name, name)));
+    calibrated = new Set(
+      info.rankers.filter(({ scores }) => scores === "calibrated").map(({ name }) => name),
+    );
     $("rankers").hidden = info.rankers.length < 2;
     if (info.engine === null) {
       for (const control of document.querySelectorAll("#ask input, #ask button, #controls input")) {
@@ -133,13 +137,18 @@ function render() {
   $("asked").replaceChildren(...marked(letters, answer.query_marks ?? [], highlight));
   $("first-told").textContent = `${Math.round(answer.first_look_ms)} ms`;
   $("second-told").textContent = `${answer.model}, ${Math.round(answer.second_look_ms)} ms`;
-  show(firstLook(hits), second, count, open);
+  show(firstLook(hits), second, count, score, open);
   const late = hits.filter((hit) => hit.raw_score === null).length;
   const told = `${hits.length} hits; ${climbed(second)}`;
   if (partial) {
     tell(`${late} of ${hits.length} hits were not scored in time and keep the first look’s order. `
       + "A smaller depth helps.", "partial");
   } else tell(told);
+}
+
+/** The second look's score of a hit as it is shown. */
+function score(hit) {
+  return calibrated.has(answer.model) ? hit.score : hit.raw_score;
 }
 
 function climbed(second) {
@@ -163,7 +172,7 @@ async function open(hit) {
     const { query, model } = asked;
     const { title, text } = hit;
     const said = await ask("v1/explain", { query, model, title, text }, signal);
-    $("why-body").replaceChildren(...explanation(said.explanation, hit));
+    $("why-body").replaceChildren(...explanation(said.explanation, hit, score(hit)));
   } catch (error) {
     if (error.name === "AbortError") return;
     const message = error instanceof Problem ? error.message : "This page failed to show it.";

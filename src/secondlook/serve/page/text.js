@@ -19,8 +19,8 @@ export function draw(tag, attributes = {}, ...children) {
 /** A score short enough for a card. */
 export function short(score) {
   const size = Math.abs(score);
-  if (size !== 0 && size < 0.001) return score.toExponential(1);
-  return score.toFixed(size < 10 ? 3 : 1);
+  const tiny = size !== 0 && size < 0.001;
+  return (tiny ? score.toExponential(1) : score.toFixed(size < 10 ? 3 : 1)).replaceAll("-", "−");
 }
 
 /**

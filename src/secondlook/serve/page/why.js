@@ -7,14 +7,14 @@ const ROWS = 12; // of the table of words
 const CELL = 16;
 const LETTER = 6.7;
 
-/** All of an explanation, as elements. `hit` is what the search said of it. */
-export function explanation(said, hit) {
+/** All of an explanation, as elements. `hit` is what the search said of it, `score` what it showed. */
+export function explanation(said, hit, score) {
   const largest = Math.max(
     1e-9,
     ...[...said.query_words, ...said.document_words].map((word) => Math.abs(word.attribution)),
   );
   return [
-    summary(said, hit),
+    summary(said, hit, score),
     make("h3", "", "Query"),
     words(said.query, said.query_words, largest),
     make("h3", "", "Document"),
@@ -29,13 +29,13 @@ export function explanation(said, hit) {
   ];
 }
 
-function summary(said, hit) {
+function summary(said, hit, score) {
   const parts = Object.entries(said.parts).map(
-    ([name, value]) => `${value < 0 ? "−" : "+"}${short(Math.abs(value))} ${name}`,
+    ([name, value]) => `${value < 0 ? "" : "+"}${short(value)} ${name}`,
   );
   const raw = `raw ${short(said.score)}${parts.length ? ` = ${parts.join(" ")}` : ""}`;
   return make("p", "summary",
-    make("b", "", short(hit.score ?? said.shown)),
+    make("b", "", short(score ?? said.score)),
     ` second look (${raw}) · first look ${short(hit.first_score)}, at rank ${hit.first_rank}`,
     said.cut ? ` · ${said.cut} tokens were not read` : "");
 }
