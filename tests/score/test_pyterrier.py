@@ -9,6 +9,8 @@ from secondlook import Document, Query, Ranker
 pd = pytest.importorskip("pandas")
 pt = pytest.importorskip("pyterrier")
 
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")  # in PyTerrier's own code
+
 TABLE = {
     "qid": ["1", "1", "2"],
     "query": ["tide", "tide", "deep sea"],

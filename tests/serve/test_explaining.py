@@ -1,5 +1,6 @@
 """Marked words and explanations over HTTP."""
 
+import threading
 import time
 
 import httpx
@@ -86,6 +87,48 @@ def test_explanations_have_a_deadline_and_limits(ranker):
         assert httpx.post(f"{url}/v1/explain", json=asked).status_code == 504
         asked["text"] = "sea " * 100
         assert httpx.post(f"{url}/v1/explain", json=asked).status_code == 413
+
+
+def test_a_search_does_not_wait_for_another_ones_explanation(ranker):
+    begun, go = threading.Event(), threading.Event()
+
+    class Held(PairExplainer):
+        def explain(self, ranker, query, document):
+            begun.set()
+            assert go.wait(60)
+            return {}
+
+    index = Engine([Document("fish", TEXT)])
+    limits = Limits(deadline=60)
+    with listening(serving(ranker, index=index, explainer=Held(), limits=limits)) as url:
+        asked = {"query": "tide", "text": "sea"}
+        other = threading.Thread(
+            target=httpx.post, args=(f"{url}/v1/explain",), kwargs={"json": asked, "timeout": 60}
+        )
+        other.start()
+        assert begun.wait(60)
+        answer = httpx.post(
+            f"{url}/v1/search", json={"query": QUERY, "marks": True}, timeout=60
+        ).json()
+        assert other.is_alive()
+        go.set()
+        other.join()
+    assert len(answer["query_marks"]) == 2
+
+
+def test_late_marks_cost_no_hits(ranker):
+    class Slow(PairExplainer):
+        def mark(self, ranker, query, texts):
+            time.sleep(3)
+            return super().mark(ranker, query, texts)
+
+    index = Engine([Document("fish", TEXT)])
+    with listening(
+        serving(ranker, index=index, explainer=Slow(), limits=Limits(deadline=2))
+    ) as url:
+        answer = httpx.post(f"{url}/v1/search", json={"query": QUERY, "marks": True}).json()
+    assert [hit["id"] for hit in answer["hits"]] == ["fish"]
+    assert answer["hits"][0]["marks"] is None
 
 
 def test_a_server_that_explains_nothing_says_so(ranker):

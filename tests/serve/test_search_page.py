@@ -212,7 +212,7 @@ def test_hits_without_a_score_in_time_are_told(browser, ranker):
     held.tokenizer = ranker.tokenizer
     held.go.clear()
     late = serving(
-        held, index=Engine(DOCUMENTS), explainer=PairExplainer(), limits=Limits(deadline=2)
+        held, index=Engine(DOCUMENTS), explainer=PairExplainer(), limits=Limits(deadline=4)
     )
     with page(browser, late) as tab:
         search(tab)

@@ -79,9 +79,10 @@ def test_opensearch_is_sent_all_files_in_order_with_ids_and_key(tmp_path, cluste
         ("POST", "/_plugins/_ml/connectors/_create"),
         ("POST", "/_plugins/_ml/model_groups/_register"),
         ("POST", "/_plugins/_ml/models/_register?deploy=true"),
-        ("PUT", "/_search/pipeline/ranker"),
+        ("PUT", "/_search/pipeline/my-ranker"),
     ]
     settings, connector, _, model, pipeline = (body for _, _, body in asked)
+    assert connector["parameters"]["model"] == "My/ranker"
     assert connector["credential"]["key"] == "sl_secret-1"
     assert connector["actions"][0]["url"] == "http://r:8080/v2/rerank"
     trusted = settings["persistent"]["plugins.ml_commons.trusted_connector_endpoints_regex"]

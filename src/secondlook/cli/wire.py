@@ -55,9 +55,8 @@ def wire(
             raise typer.BadParameter(
                 "say where the server is, as in http://ranker:8080", param_hint="--url"
             )
-        name = re.sub(r"[^a-z0-9_.-]", "-", base_name(ranker).lower())
         make = wiring.opensearch if engine is SearchEngine.opensearch else wiring.elasticsearch
-        files = make(name, url, field)
+        files = make(base_name(ranker), url, field)
     for place, text in files.items():
         (output / place).parent.mkdir(parents=True, exist_ok=True)
         write_at_once(output / place, text)

@@ -97,7 +97,8 @@ class Serving:
     def __post_init__(self) -> None:
         self.queues = {name: self._queue(name, self.load(at)) for name, at in self.sources.items()}
         self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
-        self._explaining = Threads(1 if self.explainer is not None else 0)
+        # One each, so that scoring keeps its cores, and quick marks do not wait for explanations.
+        self._explaining, self._marking = Threads(1), Threads(1)
         self._retired: set[asyncio.Task[None]] = set()
 
     @property
@@ -185,25 +186,23 @@ class Serving:
     ) -> list[dict[str, Any]]:
         """Why each of these documents scored as it did; TimeoutError where that takes too long."""
         explainer = self._asked()
-        return await self._in_time(
-            lambda: [explainer.explain(ranker, query, one) for one in documents], until
+        work = self._explaining.run(
+            lambda: [explainer.explain(ranker, query, one) for one in documents]
         )
+        return await asyncio.wait_for(work, until - time.monotonic())
 
     async def mark(
         self, ranker: Ranker, query: Query, texts: Sequence[str], until: float
     ) -> tuple[list[Mark], list[list[Mark]]]:
         """The words to point out in the query and in each text; likewise."""
         explainer = self._asked()
-        return await self._in_time(lambda: explainer.mark(ranker, query.text, texts), until)
+        work = self._marking.run(lambda: explainer.mark(ranker, query.text, texts))
+        return await asyncio.wait_for(work, until - time.monotonic())
 
     def _asked(self) -> Explainer:
         if self.explainer is None:
             raise Refused(422, "this server explains nothing: ask without `explain` and `marks`")
         return self.explainer
-
-    async def _in_time(self, work: Callable[[], T], until: float) -> T:
-        """What the explaining thread makes: there is one, so that scoring keeps its cores."""
-        return await asyncio.wait_for(self._explaining.run(work), until - time.monotonic())
 
     async def reload(self) -> None:
         """Load every ranker anew. Requests that wait end with the old one; none is dropped."""

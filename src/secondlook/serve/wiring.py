@@ -28,15 +28,15 @@ _DEPTH = 50
 _KEY = "SECONDLOOK_KEY"  # what apply.sh puts the key in place of
 
 
-def opensearch(name: str, url: str, field: str) -> dict[str, str]:
+def opensearch(model: str, url: str, field: str) -> dict[str, str]:
     """An ML connector to the server's Cohere API, its model, a search pipeline, a query."""
-    endpoint = f"{url.rstrip('/')}/v2/rerank"
+    name, endpoint = _slug(model), f"{url.rstrip('/')}/v2/rerank"
     connector = {
         "name": name,
         "description": "A secondlook server",
         "version": "1",
         "protocol": "http",
-        "parameters": {"model": name},
+        "parameters": {"model": model},
         "credential": {"key": _KEY},
         "actions": [
             {
@@ -54,7 +54,7 @@ def opensearch(name: str, url: str, field: str) -> dict[str, str]:
             }
         ],
     }
-    files = {
+    files: dict[str, dict[str, Any]] = {
         "settings.json": {
             "persistent": {
                 "plugins.ml_commons.only_run_on_ml_node": False,
@@ -92,9 +92,10 @@ def opensearch(name: str, url: str, field: str) -> dict[str, str]:
     return _written(files) | {"apply.sh": _APPLY_OPENSEARCH.replace("NAME", name)}
 
 
-def elasticsearch(name: str, url: str, field: str) -> dict[str, str]:
+def elasticsearch(model: str, url: str, field: str) -> dict[str, str]:
     """A custom inference endpoint to the server's Cohere API, and a retriever that uses it."""
-    files = {
+    name = _slug(model)
+    files: dict[str, dict[str, Any]] = {
         "inference.json": {
             "service": "custom",
             "service_settings": {
@@ -104,7 +105,7 @@ def elasticsearch(name: str, url: str, field: str) -> dict[str, str]:
                     "Authorization": "Bearer ${api_key}",
                     "Content-Type": "application/json",
                 },
-                "request": f'{{"model": {json.dumps(name)}, "query": ${{query}}, '
+                "request": f'{{"model": {json.dumps(model)}, "query": ${{query}}, '
                 '"documents": ${input}}',
                 "response": {
                     "json_parser": {
@@ -218,6 +219,11 @@ def _bare(tokenizer: Tokenizer) -> str:
     """The tokenizer without special tokens around a text: the rank profile brings them."""
     told = json.loads(tokenizer.to_str())
     return json.dumps(told | {"post_processor": None, "truncation": None, "padding": None})
+
+
+def _slug(model: str) -> str:
+    """A ranker's name as part of an address."""
+    return re.sub(r"[^a-z0-9_.-]", "-", model.lower())
 
 
 def _written(files: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -123,7 +123,7 @@ function attention(said) {
   const top = Math.max(1e-9, ...said.attention.flatMap((map) => map.query_to_document.flat()));
   return [
     make("p", "note", `How much each query word (rows) looks at each document word (columns), `
-      + `mean of all layers and heads. The darkest cell is ${short(top)} of a word’s attention.`),
+      + `mean of all layers and heads. The strongest cell is ${short(top)} of a word’s attention.`),
     ...said.attention.map((map) => figure(said, map, columns, top)),
   ];
 }
