@@ -31,29 +31,6 @@ _KEY = "SECONDLOOK_KEY"  # what apply.sh puts the key in place of
 def opensearch(model: str, url: str, field: str) -> dict[str, str]:
     """An ML connector to the server's Cohere API, its model, a search pipeline, a query."""
     name, endpoint = _slug(model), f"{url.rstrip('/')}/v2/rerank"
-    connector = {
-        "name": name,
-        "description": "A secondlook server",
-        "version": "1",
-        "protocol": "http",
-        "parameters": {"model": model},
-        "credential": {"key": _KEY},
-        "actions": [
-            {
-                "action_type": "predict",
-                "method": "POST",
-                "url": endpoint,
-                "headers": {
-                    "Authorization": "Bearer ${credential.key}",
-                    "Content-Type": "application/json",
-                },
-                "request_body": '{ "model": "${parameters.model}", "query": "${parameters.query}", '
-                '"documents": ${parameters.documents} }',
-                "pre_process_function": "connector.pre_process.cohere.rerank",
-                "post_process_function": "connector.post_process.cohere.rerank",
-            }
-        ],
-    }
     files: dict[str, dict[str, Any]] = {
         "settings.json": {
             "persistent": {
@@ -64,7 +41,7 @@ def opensearch(model: str, url: str, field: str) -> dict[str, str]:
                 ],
             }
         },
-        "connector.json": connector,
+        "connector.json": _connector(model, endpoint),
         "model-group.json": {"name": name, "description": "Rankers of secondlook"},
         "model.json": {
             "name": name,
@@ -90,6 +67,33 @@ def opensearch(model: str, url: str, field: str) -> dict[str, str]:
         },
     }
     return _written(files) | {"apply.sh": _APPLY_OPENSEARCH.replace("NAME", name)}
+
+
+def _connector(model: str, endpoint: str) -> dict[str, Any]:
+    """What OpenSearch sends to the server, and how it reads the answer."""
+    return {
+        "name": _slug(model),
+        "description": "A secondlook server",
+        "version": "1",
+        "protocol": "http",
+        "parameters": {"model": model},
+        "credential": {"key": _KEY},
+        "actions": [
+            {
+                "action_type": "predict",
+                "method": "POST",
+                "url": endpoint,
+                "headers": {
+                    "Authorization": "Bearer ${credential.key}",
+                    "Content-Type": "application/json",
+                },
+                "request_body": '{ "model": "${parameters.model}", "query": "${parameters.query}", '
+                '"documents": ${parameters.documents} }',
+                "pre_process_function": "connector.pre_process.cohere.rerank",
+                "post_process_function": "connector.post_process.cohere.rerank",
+            }
+        ],
+    }
 
 
 def elasticsearch(model: str, url: str, field: str) -> dict[str, str]:

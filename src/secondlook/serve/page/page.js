@@ -135,8 +135,8 @@ function render() {
   $("more").hidden = count >= hits.length;
   const letters = Array.from(asked.query);
   $("asked").replaceChildren(...marked(letters, answer.query_marks ?? [], highlight));
-  $("first-told").textContent = `${Math.round(answer.first_look_ms)} ms`;
-  $("second-told").textContent = `${answer.model}, ${Math.round(answer.second_look_ms)} ms`;
+  $("first-told").textContent = took(answer.first_look_ms);
+  $("second-told").textContent = `${answer.model}, ${took(answer.second_look_ms)}`;
   show(firstLook(hits), second, count, score, open);
   const late = hits.filter((hit) => hit.raw_score === null).length;
   const told = `${hits.length} hits; ${climbed(second)}`;
@@ -144,6 +144,10 @@ function render() {
     tell(`${late} of ${hits.length} hits were not scored in time and keep the first look’s order. `
       + "A smaller depth helps.", "partial");
   } else tell(told);
+}
+
+function took(ms) {
+  return ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`;
 }
 
 /** The second look's score of a hit as it is shown. */
