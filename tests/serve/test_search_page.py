@@ -1,10 +1,12 @@
 """The search page in a browser: by mouse, by keys, on a narrow screen, and when things go wrong."""
 
+import re
 from contextlib import contextmanager
 
 import pytest
 
-from secondlook import Document
+from secondlook import Document, Ranker
+from secondlook.encode.settings import WindowSettings
 from secondlook.serve.explaining import PairExplainer
 from secondlook.serve.keys import Keys, add_key
 from secondlook.serve.limits import Limits
@@ -182,6 +184,26 @@ def test_axe_finds_no_serious_fault(browser, whole, scheme):
 def open_first(tab):
     tab.locator("#second li").first.click()
     tab.wait_for_selector("#why figure")
+
+
+def test_a_long_document_shows_its_windows(browser, ranker):
+    encode = ranker.settings.encode.model_copy(
+        update={"windows": WindowSettings(length=10, stride=5)}
+    )
+    settings = ranker.settings.model_copy(update={"encode": encode})
+    windowed = Ranker(settings, ranker.tokenizer, ranker.backend)
+    text = "🐟 fish " * 15 + "the tide of the deep sea " + "river bogue " * 15
+    index = Engine([Document("long", text, "On the tide")])
+    with page(browser, serving(windowed, index=index, explainer=PairExplainer())) as tab:
+        search(tab, "tide river")
+        assert "best passage" in tab.inner_text("#second li")
+        open_first(tab)
+        windows = tab.locator("#why .bars li")
+        assert windows.count() > 5
+        start, end = map(int, tab.inner_text("#why .bars .chosen .name").split("–"))
+        read = tab.locator("#why .words").nth(1).locator(".w").all_inner_texts()
+        assert read == re.findall(r"\w+|🐟", text[start:end])
+        assert tab.locator("#why .unread").count() > 0
 
 
 def says(tab, pattern):
