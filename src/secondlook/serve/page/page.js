@@ -139,7 +139,7 @@ function render() {
   $("second-told").textContent = `${answer.model}, ${took(answer.second_look_ms)}`;
   show(firstLook(hits), second, count, score, open);
   const late = hits.filter((hit) => hit.raw_score === null).length;
-  const told = `${hits.length} hits; ${climbed(second)}`;
+  const told = `${hits.length} ${hits.length === 1 ? "hit" : "hits"}; ${climbed(second)}`;
   if (partial) {
     tell(`${late} of ${hits.length} hits were not scored in time and keep the first look’s order. `
       + "A smaller depth helps.", "partial");
