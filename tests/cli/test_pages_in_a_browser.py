@@ -1,6 +1,5 @@
 """The pages as a browser shows them: nothing is asked for, and nothing hangs over the edge."""
 
-import shutil
 from functools import partial
 
 import pytest
@@ -9,18 +8,6 @@ import tiny
 from command_line import secondlook
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium; apt install chromium")
-    with api.sync_playwright() as started:
-        one = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield one
-        one.close()
 
 
 def report(folder):

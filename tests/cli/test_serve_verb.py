@@ -14,16 +14,14 @@ from contextlib import contextmanager
 
 import httpx
 import numpy as np
-import onnx
 import pytest
 from typer.testing import CliRunner
 
 import tiny
+from graphs import sum_of_ids
 from secondlook import Ranker
 from secondlook.cli import app
 from secondlook.errors import SecondlookError
-from secondlook.model.checkpoint import open_checkpoint
-from secondlook.score.exports import Export, fingerprint, replacing_export
 from secondlook.serve.keys import Keys
 
 QUERY = "what is the tide"
@@ -33,31 +31,7 @@ TEXTS = [f"the tide of the deep sea {number}" for number in range(20)]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A ranker that needs no torch, as one would deploy it; its graph is the sum of the ids."""
-    made = tiny.save(tiny.classifier(), tmp_path_factory.mktemp("serve") / "tiny")
-    pairs = [
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, ["pairs", "length"])
-        for name in ("input_ids", "attention_mask")
-    ]
-    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["pairs"])
-    constants = [
-        onnx.helper.make_tensor("axis", onnx.TensorProto.INT64, [1], [1]),
-        onnx.helper.make_tensor("scale", onnx.TensorProto.FLOAT, [], [0.01]),
-    ]
-    nodes = [
-        onnx.helper.make_node("Mul", ["input_ids", "attention_mask"], ["kept"]),
-        onnx.helper.make_node("ReduceSum", ["kept", "axis"], ["sum"], keepdims=0),
-        onnx.helper.make_node("Cast", ["sum"], ["float"], to=onnx.TensorProto.FLOAT),
-        onnx.helper.make_node("Mul", ["float", "scale"], ["logits"]),
-    ]
-    graph = onnx.helper.make_graph(nodes, "sum", pairs, [logits], constants)
-    model = onnx.helper.make_model(
-        graph, ir_version=10, opset_imports=[onnx.helper.make_opsetid("", 18)]
-    )
-    with replacing_export(
-        Export(made, "onnx", "fp32"), fingerprint(open_checkpoint(made))
-    ) as export:
-        onnx.save(model, export.graph)
-    return made
+    return sum_of_ids(tiny.save(tiny.classifier(), tmp_path_factory.mktemp("serve") / "tiny"))
 
 
 @pytest.fixture(scope="module")

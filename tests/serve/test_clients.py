@@ -148,4 +148,4 @@ def test_info_and_probes(url):
     assert info["rankers"][0]["scores"] == "sigmoid"
     assert httpx.get(f"{url}/health").json()["status"] == "ok"
     assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": None}
-    assert "secondlook is serving" in httpx.get(url).text
+    assert "<title>secondlook</title>" in httpx.get(url).text

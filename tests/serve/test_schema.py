@@ -16,6 +16,7 @@ from schemathesis.specs.openapi.checks import (
 
 from secondlook import Document
 from secondlook.serve.app import build_app
+from secondlook.serve.explaining import PairExplainer
 from secondlook.serve.limits import Limits
 from served import TEXTS, Engine, serving
 
@@ -31,7 +32,8 @@ CHECKS = [
 @pytest.fixture(scope="module")
 def app(ranker):
     engine = Engine(Document(f"d{n}", text) for n, text in enumerate(TEXTS))
-    return build_app(serving(ranker, index=engine, limits=Limits(documents=20, body_bytes=50_000)))
+    limits = Limits(documents=20, body_bytes=50_000)
+    return build_app(serving(ranker, index=engine, explainer=PairExplainer(), limits=limits))
 
 
 def answered(app, cases):

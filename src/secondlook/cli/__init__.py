@@ -33,6 +33,7 @@ from secondlook.cli import (
     tune,
     types_,
     warm,
+    wire,
 )
 from secondlook.errors import SecondlookError
 
@@ -69,6 +70,7 @@ app.command()(calibrate.calibrate)
 app.add_typer(fuse.app)
 app.command()(serve.serve)
 app.command()(key.key)
+app.command()(wire.wire)
 app.command()(doctor.doctor)
 
 

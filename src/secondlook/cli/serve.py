@@ -47,8 +47,8 @@ def serve(
     """Serve a ranker over HTTP, in place of Cohere's, Jina's or TEI's rerank API.
 
     POST /v2/rerank is Cohere's API, /v1/rerank its older one and Jina's, /rerank that of
-    text-embeddings-inference; /v1/search takes both looks with an --index. /openapi.json
-    describes them; /health and /ready are for probes, /metrics is for Prometheus.
+    text-embeddings-inference; /v1/search takes both looks with an --index, and the page at / shows
+    them. /openapi.json describes all; /health and /ready are for probes, /metrics for Prometheus.
 
     Requests that come together are scored together. What cannot be scored before the deadline comes
     back unscored at the end, and the answer says so. The log is JSON on standard error, without any

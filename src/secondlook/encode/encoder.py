@@ -108,11 +108,13 @@ class Encoder:
             for name, tokens in zip(TYPES, reader.read(TYPES), strict=True)
         }
 
-    def _text(self, document: Document) -> str:
+    def lead(self, document: Document) -> str:
+        """What is read before the document's text: its title, where the settings want it."""
         separator = self.settings.title_separator
-        if separator is None or not document.title:
-            return document.text
-        return document.title + separator + document.text
+        return "" if separator is None or not document.title else document.title + separator
+
+    def _text(self, document: Document) -> str:
+        return self.lead(document) + document.text
 
     def _heads(self, queries: Sequence[Query]) -> list[_Head]:
         distinct = {(query.text, query.type): query for query in queries}

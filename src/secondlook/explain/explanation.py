@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from secondlook.explain.words import Match
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,7 @@ class Word:
     """The sub-tokens it is read as."""
     outside: bool
     """Whether the vocabulary lacks it: it is in several pieces, or unknown."""
-    matched: Literal["", "word", "stem"]
-    """Whether the other text holds the same word, or one of its stem; never for stop words."""
+    matched: Match
     attribution: float
     """How much of the score is lost without it; 0 for punctuation, which is not tried."""
 

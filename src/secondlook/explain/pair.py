@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from secondlook.errors import SecondlookError
 from secondlook.explain.explanation import AttentionMap, Explanation, WindowScore, Word
-from secondlook.explain.words import ReadWord, WordReader
+from secondlook.explain.words import ReadWord, WordReader, matches
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -27,17 +27,19 @@ def explain(
     document: str,
     ranker: Ranker,
     *,
+    title: str = "",
     query_type: str | None = None,
     layer: int | None = None,
     head: int | None = None,
 ) -> Explanation:
     """Why this document scores as it does for this query.
 
-    Each word's attribution is what the score loses without it; all are scored in one batch. `layer`
+    Each word's attribution is what the score loses without it; all are scored in one batch. The
+    `title` is read with the document as the ranker reads titles, but not taken apart. `layer`
     and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
     exported ranker gives no attention: load it with `backend="torch"` for that.
     """
-    asked, whole = Query("", query, query_type), Document("", document)
+    asked, whole = Query("", query, query_type), Document("", document, title)
     scored = ranker.scored([(asked, whole)])
     [windows] = ranker.encoder.windows([whole])
     scores = scored.scores
@@ -95,7 +97,8 @@ class _Seen:
         self.pair = query, document
         of_query, of_document = reader.places(self.features)
         self.query = _side(reader.read(query.text, encode.query_prompt), of_query)
-        self.document = _side(reader.read(document.text, encode.document_prompt), of_document)
+        lead = encode.document_prompt + ranker.encoder.lead(document)
+        self.document = _side(reader.read(document.text, lead), of_document)
 
 
 def _side(words: Sequence[ReadWord], tokens: Sequence[NDArray[np.intp]]) -> _Side:
@@ -115,7 +118,7 @@ def _attributed(
         if _counts(word)
     ]
     without += [
-        (query, Document("", _without(document.text, word)))
+        (query, replace(document, text=_without(document.text, word)))
         for word in seen.document.words
         if _counts(word)
     ]
@@ -125,8 +128,6 @@ def _attributed(
         (seen.query, seen.document, 0),
         (seen.document, seen.query, start),
     ):
-        terms = {word.term for word in other.words} - {0}
-        stems = {word.stem for word in other.words} - {0}
         sides.append(
             tuple(
                 Word(
@@ -135,10 +136,10 @@ def _attributed(
                     word.end + shift,
                     word.pieces,
                     word.outside,
-                    "word" if word.term in terms else "stem" if word.stem in stems else "",
+                    matched,
                     next(lost) if _counts(word) else 0.0,
                 )
-                for word in side.words
+                for word, matched in zip(side.words, matches(side.words, other.words), strict=True)
             )
         )
     return sides[0], sides[1]

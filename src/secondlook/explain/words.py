@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -14,10 +14,15 @@ from secondlook.encode.template import Template
 from secondlook.encode.tokens import well_formed, word_beginnings, word_spans
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from secondlook.encode.features import Features
     from secondlook.encode.settings import EncodeSettings
+
+Match = Literal["", "word", "stem"]
+"""Whether another text holds the same word, or one of its stem; never for stop words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +97,10 @@ class WordReader:
             tokens = np.flatnonzero((pair.words == word) & own)
             (query if tokens[0] < pair.first else document).append(tokens)
         return query, document
+
+
+def matches(words: Sequence[ReadWord], others: Sequence[ReadWord]) -> list[Match]:
+    """How each word is found among the others."""
+    terms = {word.term for word in others} - {0}
+    stems = {word.stem for word in others} - {0}
+    return ["word" if w.term in terms else "stem" if w.stem in stems else "" for w in words]

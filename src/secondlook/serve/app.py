@@ -38,6 +38,7 @@ def build_app(serving: Serving) -> FastAPI:
     secured = [Depends(HTTPBearer(auto_error=False))] if serving.keys is not None else []
     for room in (cohere, tei, search, health):
         app.include_router(room.router, dependencies=secured)
+    app.mount("/page", StaticFiles(directory=PAGE))
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)

@@ -117,8 +117,8 @@ class Door:
         headers["X-Request-Id"] = visit.id
         for name, value in _SECURITY.items():
             headers[name] = value
-        if not _PAGE.fullmatch(path):
-            headers["Cache-Control"] = "no-store"
+        # the page may be kept, but is asked for again: its files must be of one version
+        headers["Cache-Control"] = "no-cache" if _PAGE.fullmatch(path) else "no-store"
         if self._serving.draining:
             headers["Connection"] = "close"  # the next request of this client goes elsewhere
 

@@ -72,7 +72,7 @@ _MEANINGS = {
     429: "Too many documents are waiting; try again after `Retry-After` seconds.",
     500: "The ranker failed.",
     503: "The search engine failed, or the server is about to stop.",
-    504: "The search engine did not answer in time.",
+    504: "The search engine, or the explanation, did not come in time.",
 }
 
 COHERE = documented(CohereError, 400, 401, 404, 408, 413, 422, 429, 500, 503)

@@ -170,7 +170,9 @@ class SearchRequest(BaseModel):
     depth: int = Field(100, ge=1, le=1000)
     """How many hits of the first look the ranker sees."""
     explain: bool = False
-    """Why each hit scored as it did; takes a multiple of the time."""
+    """Why each hit scored as it did; takes a multiple of the time, and is left out beyond it."""
+    marks: bool = False
+    """Which words of the hits the query holds too, and which the vocabulary lacks; likewise."""
 
 
 class Passage(BaseModel):
@@ -180,6 +182,16 @@ class Passage(BaseModel):
     """In characters of the document's text."""
     end: int
     text: str
+
+
+class WordMark(BaseModel):
+    """A word that both texts hold, or that the ranker's vocabulary lacks."""
+
+    start: int
+    """In characters of its text, as `end`."""
+    end: int
+    matched: Literal["", "word", "stem"]
+    outside: bool
 
 
 class SearchHit(BaseModel):
@@ -199,6 +211,8 @@ class SearchHit(BaseModel):
     cut_tokens: int
     """How many tokens of the document the ranker did not see."""
     explanation: dict[str, Any] | None = None
+    marks: list[WordMark] | None = None
+    """Of the passage where there is one, else of the document's beginning."""
 
 
 class SearchAnswer(BaseModel):
@@ -212,6 +226,28 @@ class SearchAnswer(BaseModel):
     partial: bool
     first_look_ms: float
     second_look_ms: float
+    query_marks: list[WordMark] | None = None
+
+
+class ExplainRequest(BaseModel):
+    """A query and a document's text."""
+
+    model_config = _example(query=_QUERY, text=_TEXTS[0])
+
+    query: str = Field(min_length=1)
+    text: str
+    title: str = ""
+    """Read as the ranker reads titles, but not taken apart."""
+    model: str | None = None
+
+
+class ExplainAnswer(BaseModel):
+    """Why they score as they do."""
+
+    id: str
+    model: str
+    explanation: dict[str, Any]
+    """As `secondlook explain --json` has it."""
 
 
 class RankerInfo(BaseModel):

@@ -1,17 +1,31 @@
-"""Both looks in one call."""
+"""Both looks in one call, and why a hit scored as it did."""
 
 import time
+from contextlib import suppress
+from dataclasses import asdict
 
 from fastapi import APIRouter, Request
 
+from secondlook.explain import Mark
 from secondlook.serve.asking import Deadline, jot, serving_of
 from secondlook.serve.limits import StrictRoute
 from secondlook.serve.problems import SEARCH, Refused
-from secondlook.serve.schemas import Passage, SearchAnswer, SearchHit, SearchRequest
+from secondlook.serve.schemas import (
+    ExplainAnswer,
+    ExplainRequest,
+    Passage,
+    SearchAnswer,
+    SearchHit,
+    SearchRequest,
+    WordMark,
+)
 from secondlook.serve.serving import SecondLook, unless_gone
 from secondlook.types import Document, Query, Ranking
 
 router = APIRouter(route_class=StrictRoute, tags=["search"])
+
+_MARKED = 5_000
+"""Characters of a document that are marked where no passage of it was chosen."""
 
 
 @router.post("/v1/search", responses=SEARCH)
@@ -28,8 +42,8 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     serving = serving_of(request)
     until = serving.until(seconds)
     serving.limits.check(body.query, [""])
-    if body.explain and serving.explainer is None:
-        raise Refused(422, "this server explains nothing: ask without `explain`")
+    if (body.explain or body.marks) and serving.explainer is None:
+        raise Refused(422, "this server explains nothing: ask without `explain` and `marks`")
     name, query = serving.name_of(body.model), Query("search", body.query)
     began = time.monotonic()
     found, texts = await serving.first_look(query, max(body.k, body.depth), until)
@@ -38,11 +52,20 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     took = time.monotonic() - between
     jot(request, body.query, look)
     hits = _hits(found, texts, look, body.k)
-    if body.explain:
-        by_id = {one.id: one for one in texts}
-        shown = [by_id[hit.id] for hit in hits]
-        for hit, said in zip(hits, await serving.explain(look, query, shown), strict=True):
-            hit.explanation = said
+    query_marks = None
+    with suppress(TimeoutError):  # hits are worth more than what is said of them
+        if body.marks:
+            read = [hit.passage.text if hit.passage else hit.text[:_MARKED] for hit in hits]
+            of_query, of_hits = await serving.mark(look.ranker, query, read, until)
+            query_marks = _wire(of_query)
+            for hit, marks in zip(hits, of_hits, strict=True):
+                hit.marks = _wire(marks)
+        if body.explain:
+            by_id = {one.id: one for one in texts}
+            shown = [by_id[hit.id] for hit in hits]
+            said = await serving.explain(look.ranker, query, shown, until)
+            for hit, one in zip(hits, said, strict=True):
+                hit.explanation = one
     return SearchAnswer(
         id=request.state.visit.id,
         model=look.name,
@@ -51,7 +74,33 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
         partial=look.outcome.partial,
         first_look_ms=round(1000 * (between - began), 3),
         second_look_ms=round(1000 * took, 3),
+        query_marks=query_marks,
     )
+
+
+@router.post("/v1/explain", responses=SEARCH)
+async def explain(
+    request: Request, body: ExplainRequest, seconds: Deadline = None
+) -> ExplainAnswer:
+    """Say why a text scores as it does: its words, its windows, and where torch runs, attention.
+
+    The text is scored once more without each of its words.
+    """
+    serving = serving_of(request)
+    serving.limits.check(body.query, [body.title + body.text])
+    name = serving.name_of(body.model)
+    ranker, query = serving.queues[name].ranker, Query("explain", body.query)
+    document = Document("", body.text, body.title)
+    work = serving.explain(ranker, query, [document], serving.until(seconds))
+    try:
+        (said,) = await unless_gone(request.receive, work)
+    except TimeoutError as error:
+        raise Refused(504, "explaining took longer than the deadline", 1) from error
+    return ExplainAnswer(id=request.state.visit.id, model=name, explanation=said)
+
+
+def _wire(marks: list[Mark]) -> list[WordMark]:
+    return [WordMark.model_validate(asdict(mark)) for mark in marks]
 
 
 def _hits(found: Ranking, texts: list[Document], look: SecondLook, k: int) -> list[SearchHit]:

@@ -16,6 +16,7 @@ from secondlook.recipe import Settings
 from secondlook.retrieve import open_index
 from secondlook.score.ranker import Ranker
 from secondlook.serve.app import build_app
+from secondlook.serve.explaining import PairExplainer
 from secondlook.serve.keys import Keys
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import log_to, note
@@ -81,6 +82,7 @@ def open_serving(settings: ServerSettings) -> Serving:
         index=open_index(settings.index) if settings.index is not None else None,
         keys=Keys.read(settings.keys) if settings.keys is not None else None,
         limits=settings.limits,
+        explainer=PairExplainer(),
         log_texts=settings.log_texts,
     )
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from starlette.types import Receive
 
+    from secondlook.explain import Mark
     from secondlook.retrieve import Index
     from secondlook.score.ranker import Ranker
     from secondlook.serve.keys import Keys
@@ -50,6 +51,12 @@ class Explainer(Protocol):
 
     def explain(self, ranker: Ranker, query: Query, document: Document) -> dict[str, Any]:
         """What there is to say, as JSON."""
+        ...
+
+    def mark(
+        self, ranker: Ranker, query: str, texts: Sequence[str]
+    ) -> tuple[list[Mark], list[list[Mark]]]:
+        """The words to point out in the query and in each text."""
         ...
 
 
@@ -90,6 +97,8 @@ class Serving:
     def __post_init__(self) -> None:
         self.queues = {name: self._queue(name, self.load(at)) for name, at in self.sources.items()}
         self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
+        # One each, so that scoring keeps its cores, and quick marks do not wait for explanations.
+        self._explaining, self._marking = Threads(1), Threads(1)
         self._retired: set[asyncio.Task[None]] = set()
 
     @property
@@ -173,15 +182,27 @@ class Serving:
         return found
 
     async def explain(
-        self, look: SecondLook, query: Query, documents: Sequence[Document]
+        self, ranker: Ranker, query: Query, documents: Sequence[Document], until: float
     ) -> list[dict[str, Any]]:
-        """Why each of these documents scored as it did."""
-        explainer = self.explainer
-        if explainer is None:
-            raise Refused(422, "this server explains nothing: ask without `explain`")
-        return await asyncio.to_thread(
-            lambda: [explainer.explain(look.ranker, query, one) for one in documents]
+        """Why each of these documents scored as it did; TimeoutError where that takes too long."""
+        explainer = self._asked()
+        work = self._explaining.run(
+            lambda: [explainer.explain(ranker, query, one) for one in documents]
         )
+        return await asyncio.wait_for(work, until - time.monotonic())
+
+    async def mark(
+        self, ranker: Ranker, query: Query, texts: Sequence[str], until: float
+    ) -> tuple[list[Mark], list[list[Mark]]]:
+        """The words to point out in the query and in each text; likewise."""
+        explainer = self._asked()
+        work = self._marking.run(lambda: explainer.mark(ranker, query.text, texts))
+        return await asyncio.wait_for(work, until - time.monotonic())
+
+    def _asked(self) -> Explainer:
+        if self.explainer is None:
+            raise Refused(422, "this server explains nothing: ask without `explain` and `marks`")
+        return self.explainer
 
     async def reload(self) -> None:
         """Load every ranker anew. Requests that wait end with the old one; none is dropped."""

@@ -1,0 +1,23 @@
+# A server for an exported ranker: no torch, no root.
+#
+#   docker build --tag secondlook .                        # or --build-arg ENGINE=onnx
+#   docker run --publish 8080:8080 --volume ./my.ranker:/ranker:ro secondlook
+#
+# What follows the image's name takes the place of CMD: a ranker, and options of `secondlook serve`.
+
+FROM python:3.12-slim AS build
+ARG ENGINE=openvino
+COPY pyproject.toml README.md LICENSE /source/
+COPY src /source/src
+RUN python -m venv /opt/secondlook
+RUN /opt/secondlook/bin/pip install --no-cache-dir "/source[serve,opensearch,${ENGINE}]"
+
+FROM python:3.12-slim
+COPY --from=build /opt/secondlook /opt/secondlook
+# Nothing is written but logs, so the root file system may be read-only; /tmp is for --workers.
+USER 10001:10001
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+EXPOSE 8080
+HEALTHCHECK --start-period=60s CMD ["/opt/secondlook/bin/python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8080/health', timeout=3)"]
+ENTRYPOINT ["/opt/secondlook/bin/secondlook", "serve"]
+CMD ["/ranker", "--host", "0.0.0.0"]

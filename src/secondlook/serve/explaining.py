@@ -1,0 +1,43 @@
+"""Explanations of the rankers that are served; attention only where torch runs them."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from secondlook.explain import explain, mark
+from secondlook.explain.words import WordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from secondlook.explain import Mark
+    from secondlook.score.ranker import Ranker
+    from secondlook.types import Document, Query
+
+
+class PairExplainer:
+    """Says why a document scored as it did. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._readers: WeakKeyDictionary[Ranker, WordReader] = WeakKeyDictionary()
+        self._lock = Lock()
+
+    def explain(self, ranker: Ranker, query: Query, document: Document) -> dict[str, Any]:
+        """An Explanation as JSON."""
+        said = explain(
+            query.text, document.text, ranker, title=document.title, query_type=query.type
+        )
+        return said.to_json()
+
+    def mark(
+        self, ranker: Ranker, query: str, texts: Sequence[str]
+    ) -> tuple[list[Mark], list[list[Mark]]]:
+        """The marks of the query and of each text."""
+        with self._lock:  # making a reader copies the tokenizer
+            reader = self._readers.get(ranker)
+            if reader is None:
+                reader = WordReader(ranker.tokenizer, ranker.settings.encode)
+                self._readers[ranker] = reader
+        return mark(query, texts, reader)
