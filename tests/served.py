@@ -58,7 +58,7 @@ class Watched:
     chunks: list[list[str]] = field(default_factory=list)
 
     def __post_init__(self):
-        self.settings = self.ranker.settings
+        self.settings, self.fusion = self.ranker.settings, self.ranker.fusion
         self.go.set()
         self._texts = {}
 

@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from secondlook import Document, Query
+from secondlook.model.settings import FusionSettings
+from secondlook.rank.searcher import Searcher
 from secondlook.serve.breaker import Breaker
 from secondlook.serve.limits import Limits
 from served import TEXTS, Engine, Watched, listening, serving
@@ -40,6 +42,21 @@ def test_hits_have_both_ranks_and_scores(ranker, engine):
         )
         assert hit["passage"] is None
     assert not answer["partial"]
+
+
+def test_a_fused_ranker_ranks_as_rerank_does(ranker, engine):
+    fused = type(ranker)(
+        ranker.settings.model_copy(update={"fusion": FusionSettings(weight=0.9)}),
+        ranker.tokenizer,
+        ranker.backend,
+    )
+    with listening(serving(fused, index=engine)) as url:
+        hits = search(url).json()["hits"]
+    query = Query("q", "tide river sea")
+    (expected,) = Searcher(engine, engine, fused, fused.fusion).search([query], 10)
+    assert [hit["id"] for hit in hits] == [hit.doc_id for hit in expected.hits]
+    for hit, same in zip(hits, expected.hits, strict=True):
+        assert hit["final_score"] == pytest.approx(same.score, abs=1e-3)
 
 
 def test_the_best_passage_of_a_long_document_is_shown(tiny_folder, ranker):

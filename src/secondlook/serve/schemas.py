@@ -202,6 +202,9 @@ class SearchHit(BaseModel):
     score: Unit | None
     """The second look's; none where the deadline came first."""
     raw_score: float | None
+    final_score: float | None
+    """What the rank goes by, as `secondlook rerank` writes it: the raw score, or where the ranker
+    was tuned to be fused with the first look, both looks' together."""
     first_rank: int
     first_score: float
     title: str

@@ -4,9 +4,11 @@ import time
 from contextlib import suppress
 from dataclasses import asdict
 
+import numpy as np
 from fastapi import APIRouter, Request
 
 from secondlook.explain import Mark
+from secondlook.rank.fusion import second_look
 from secondlook.serve.asking import Deadline, jot, serving_of
 from secondlook.serve.limits import StrictRoute
 from secondlook.serve.problems import SEARCH, Refused
@@ -105,16 +107,24 @@ def _wire(marks: list[Mark]) -> list[WordMark]:
 
 def _hits(found: Ranking, texts: list[Document], look: SecondLook, k: int) -> list[SearchHit]:
     outcome, scores = look.outcome, look.unit_scores.tolist()
+    places = {document.id: place for place, document in enumerate(texts)}
+    scored = np.flatnonzero(outcome.scored)
+    first = Ranking(found.query_id, tuple(found.hits[place] for place in scored))
+    final = second_look(first, outcome.scores[scored], look.ranker.fusion)
+    order: list[tuple[int, float | None]]
+    order = [(places[hit.doc_id], hit.score) for hit in final.hits]
+    order += [(int(place), None) for place in np.flatnonzero(~outcome.scored)]
     hits = []
-    for rank, place in enumerate(outcome.order()[:k], start=1):
-        document, scored = texts[place], bool(outcome.scored[place])
+    for rank, (place, final_score) in enumerate(order[:k], start=1):
+        document = texts[place]
         start, end = outcome.passages[place]
         hits.append(
             SearchHit(
                 id=document.id,
                 rank=rank,
-                score=scores[place] if scored else None,
-                raw_score=float(outcome.scores[place]) if scored else None,
+                score=None if final_score is None else scores[place],
+                raw_score=None if final_score is None else float(outcome.scores[place]),
+                final_score=final_score,
                 first_rank=place + 1,
                 first_score=found.hits[place].score,
                 title=document.title,
