@@ -1,7 +1,9 @@
-"""The pictures of the explanation pages, as SVG. Run it after a change: python docs/generate/pictures.py
+"""The pictures of the explanation pages, as SVG.
+
+    python docs/generate/pictures.py
 
 A test holds the committed files to what this makes.
-"""  # noqa: E501 - the command in one piece
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,11 @@ class Picture:
         self.width, self.height, self.title = width, height, title
         self.shapes: list[str] = []
 
-    def box(  # noqa: PLR0913 - a box has a place, a size, a text and a colour
-        self, x: float, y: float, w: float, h: float, text: str, fill: str = GREY
-    ) -> None:
+    def box(self, x: float, y: float, w: float, h: float, text: str, fill: str = GREY) -> None:
         """A rectangle with its text in the middle, one line for each of the text's."""
         self.shapes.append(
-            f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="5" fill="{fill}" stroke="#78909c"/>'
+            f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="5" fill="{fill}" '
+            'stroke="#78909c"/>'
         )
         lines = text.split("\n")
         for n, line in enumerate(lines):
@@ -93,7 +94,9 @@ def monobert() -> Picture:
 
 def warm() -> Picture:
     """Two parts side by side, and a dial between them."""
-    p = Picture(720, 310, "The warm form: two parts, a learned bias between them, two ways to score")
+    p = Picture(
+        720, 310, "The warm form: two parts, a learned bias between them, two ways to score"
+    )
     p.row(30, 250, [("[CLS]", GREY), ("query", TEAL), ("tokens", TEAL), ("[SEP]", GREY)])
     p.row(390, 250, [("[CLS]", GREY), ("document", AMBER), ("tokens", AMBER), ("[SEP]", GREY)])
     p.say(140, 298, "positions from 0", "middle", "small")
@@ -124,7 +127,9 @@ def strm() -> Picture:
     tokens = ["what", "is", "bog", "##ue", "[SEP]", "a", "bog", "##us", "claim"]
     word = [0, 1, 2, 2, 3, 4, 5, 5, 6]
     last = [a != b for a, b in zip(word, [*word[1:], -1], strict=True)]
-    p = Picture(690, 400, "STRM's mask: inner pieces of a word are seen from inside their word only")
+    p = Picture(
+        690, 400, "STRM's mask: inner pieces of a word are seen from inside their word only"
+    )
     size, left, top = 32, 110, 80
     p.say(left, 30, "looked at →", kind="small")
     p.say(20, top - 10, "from ↓", kind="small")
@@ -136,7 +141,11 @@ def strm() -> Picture:
             fill = AMBER if same else TEAL if last[j] else WHITE
             p.box(left + size * j, top + size * i, size - 2, size - 2, "", fill)
     for n, (fill, says) in enumerate(
-        ((TEAL, "seen by all: a word's last piece"), (AMBER, "seen inside its word"), (WHITE, "shut"))
+        (
+            (TEAL, "seen by all: a word's last piece"),
+            (AMBER, "seen inside its word"),
+            (WHITE, "shut"),
+        )
     ):
         p.box(415, 120 + 40 * n, 24, 24, "", fill)
         p.say(447, 137 + 40 * n, says, kind="small")
@@ -182,7 +191,9 @@ def query_types() -> Picture:
 
 def denoise() -> Picture:
     """What scores like a positive is no negative."""
-    p = Picture(720, 230, "Unlabelled candidates that score above the threshold leave the training data")
+    p = Picture(
+        720, 230, "Unlabelled candidates that score above the threshold leave the training data"
+    )
     p.arrow(40, 150, 690, 150)
     p.say(690, 172, "score of the ranker so far", "end", "small")
     scores = (60, 95, 120, 170, 200, 245, 300, 350, 395)
@@ -228,7 +239,9 @@ def windows() -> Picture:
     p.arrow(277, 106, 277, 186)
     p.box(30, 190, 280, 34, "max: 3.4", TEAL)
     p.box(330, 190, 360, 34, "top, weights .5 .3 .2: .5·3.4 + .3·2.9 + .2·0.8", GREY)
-    p.say(30, 252, "100 words each, a new one every 50; the best is the passage to show", kind="small")
+    p.say(
+        30, 252, "100 words each, a new one every 50; the best is the passage to show", kind="small"
+    )
     return p
 
 
@@ -267,7 +280,9 @@ def deepct() -> Picture:
 
 def doc2query() -> Picture:
     """Questions the passage answers, for the index only."""
-    p = Picture(720, 220, "doc2query: the first look sees passage and queries, the second the passage")
+    p = Picture(
+        720, 220, "doc2query: the first look sees passage and queries, the second the passage"
+    )
     p.box(30, 80, 180, 50, "passage", AMBER)
     p.arrow(212, 92, 278, 60)
     p.box(282, 34, 170, 48, "sequence to sequence", GREY)

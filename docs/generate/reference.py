@@ -10,6 +10,7 @@ import inspect
 import re
 import textwrap
 from enum import Enum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def recipes_page() -> str:
 
     parts = [
         "# Recipes",
-        "A recipe is a TOML file for `secondlook train`. Keys that are not on this page are "
-        "refused, with the nearest name. `recipes/` in the repository holds complete ones.",
+        "A recipe is a TOML file for `secondlook train`; `recipes/` in the repository holds some.",
+        "Keys that are not on this page are refused, with the nearest name.",
     ]
     for title, model in (
         ("The recipe", Recipe),
@@ -73,9 +74,11 @@ def recipes_page() -> str:
         ("`[encode.windows]`", WindowSettings),
     ):
         parts += _section(title, model)
-    parts.append("## Phases\n\nEach is one `[[phases]]` table; they run in the order they stand in.")
+    parts.append(
+        "## Phases\n\nEach is one `[[phases]]` table; they run in the order they stand in."
+    )
     for phase in get_args(get_args(phases.Phase)[0]):
-        parts += _section(f"`phase = \"{phase.model_fields['phase'].default}\"`", phase, "###")
+        parts += _section(f'`phase = "{phase.model_fields["phase"].default}"`', phase, "###")
     parts += _section("`[phases.form]` of the phase `frozen`", FrozenSettings, "###")
     return "\n\n".join(parts) + "\n"
 
@@ -171,8 +174,10 @@ def _section(title: str, model: type[BaseModel], heading: str = "##") -> list[st
     for name, field in model.model_fields.items():
         if name == "phase":
             continue
-        default = "required" if field.is_required() else _shown(
-            field.get_default(call_default_factory=True)
+        default = (
+            "required"
+            if field.is_required()
+            else _shown(field.get_default(call_default_factory=True))
         )
         bounds = ", ".join(_bound(one) for one in field.metadata)
         kind = " ".join(filter(None, (_annotation(field.annotation), bounds)))
@@ -209,7 +214,7 @@ def _said(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _docstrings(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, after in zip(body, body[1:], strict=False):
+    for field, after in pairwise(body):
         named = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             yield field.target.id, inspect.cleandoc(str(after.value.value))
@@ -238,7 +243,7 @@ def _shown(default: object) -> str:
         return f"`{default.value}`"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
-    if hasattr(default, "model_fields"):
+    if hasattr(default, "model_dump"):
         return "its defaults"
     return f"`{default!r}`" if str(default).isspace() else f"`{default}`"
 
