@@ -190,7 +190,8 @@ def _annotation(hint: Any) -> str:  # noqa: ANN401 - any annotation
     if "Annotated" in str(hint):  # the one union of all phases
         return "list of [phases](#phases)"
     plain = hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
-    return "`" + re.sub(r"\b[a-z]\w*\.", "", plain) + "`"
+    parts = re.sub(r"\b[a-z]\w*\.", "", plain).split(" | ")
+    return " or ".join(f"`{part}`" for part in parts)
 
 
 def _bound(constraint: Any) -> str:  # noqa: ANN401 - annotated-types' own
