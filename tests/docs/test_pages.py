@@ -36,14 +36,22 @@ def commands(page):
             yield line
 
 
-def problem_with(line):
+def mentions(page):
+    """Commands in the middle of a sentence, complete or not; `VERB` stands for any."""
+    for line in re.findall(r"(?<!`)`(secondlook [a-z][^`]*)`", page.read_text(encoding="utf-8")):
+        yield " ".join(line.replace("…", " ").split())
+
+
+def problem_with(line, *, whole=True):
     """What the command line would say against it, before it looks at any file."""
     verb, words = COMMAND, shlex.split(line, comments=True)[1:]
-    while hasattr(verb, "commands"):
+    while hasattr(verb, "commands") and words:
         name = words.pop(0)
         if name not in verb.commands:
             return f"no verb {name!r}"
         verb = verb.commands[name]
+    if not words and not whole:
+        return None
     options = {flag: one for one in verb.params for flag in (*one.opts, *one.secondary_opts)}
     given, arguments = set(), 0
     while words:
@@ -55,7 +63,9 @@ def problem_with(line):
         else:
             given.add(options[word].name)
             if not getattr(options[word], "is_flag", False):
-                words.pop(0)
+                del words[:1]
+    if not whole:
+        return None
     missing = [
         one.name
         for one in verb.params
@@ -74,6 +84,7 @@ def problem_with(line):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_of_a_page_is_one_the_command_line_takes(page):
     wrong = {line: problem_with(line) for line in commands(page)}
+    wrong |= {line: problem_with(line, whole=False) for line in mentions(page)}
     assert {line: why for line, why in wrong.items() if why} == {}
 
 
