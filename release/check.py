@@ -134,23 +134,26 @@ def size_of(folder: Path) -> int:
 def audit(python: Path) -> str:
     """Whether a library has a known vulnerability; raises Unfit where one has."""
     where = run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
-    command = [
-        sys.executable,
-        "-m",
-        "pip_audit",
-        "--format",
-        "json",
-        "--path",
-        where.stdout.strip(),
-    ]
-    asked = run(*command, may_fail=True)
+    asked = run(
+        sys.executable, "-m", "pip_audit", "--format", "json", "--path", where.stdout.strip(),
+        may_fail=True,
+    )  # fmt: skip
+    return verdict(asked.stdout)
+
+
+def verdict(answer: str) -> str:
+    """What pip-audit found. A library it did not find in its database was not looked at."""
     try:
-        found = [one for one in json.loads(asked.stdout)["dependencies"] if one.get("vulns")]
-    except (ValueError, KeyError):
-        return "not done: the database of vulnerabilities cannot be reached"
+        libraries = json.loads(answer)["dependencies"]
+    except (ValueError, KeyError):  # it printed an error instead
+        libraries = []
+    looked_at = [one for one in libraries if "skip_reason" not in one]
+    found = [one for one in looked_at if one["vulns"]]
     if found:
         raise Unfit(f"known vulnerabilities: {json.dumps(found)}")
-    return "no known vulnerability"
+    if not looked_at:
+        return "not done: the database of vulnerabilities was not reached"
+    return f"no known vulnerability in the {len(looked_at)} of {len(libraries)} libraries looked up"
 
 
 def run(*command: str, may_fail: bool = False) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
 """What a release is made of is complete, and the package is fit for strangers."""
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -37,6 +38,25 @@ def test_the_changelog_keeps_its_form():
     assert {one[4:] for one in headings if one.startswith("### ")} <= kinds
     for release in (one for one in headings[2:] if one.startswith("## ")):
         assert re.fullmatch(r"## \[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", release)
+
+
+@pytest.fixture(scope="module")
+def check():
+    spec = importlib.util.spec_from_file_location("release_check", ROOT / "release" / "check.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_audit_that_could_look_nothing_up_does_not_pass_for_a_clean_one(check):
+    skipped = {"name": "a", "skip_reason": "not found"}
+    clean = {"name": "b", "version": "1", "vulns": []}
+    assert check.verdict("no connection").startswith("not done")
+    assert check.verdict(json.dumps({"dependencies": [skipped]})).startswith("not done")
+    assert "1 of 2" in check.verdict(json.dumps({"dependencies": [skipped, clean]}))
+    bad = clean | {"vulns": [{"id": "X-1"}]}
+    with pytest.raises(check.Unfit, match="X-1"):
+        check.verdict(json.dumps({"dependencies": [skipped, bad]}))
 
 
 @pytest.mark.slow
