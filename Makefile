@@ -1,6 +1,6 @@
-.PHONY: check lint types imports test format
+.PHONY: check lint types imports docs test format package
 
-check: lint types imports test  ## what CI runs, in an environment that is already there
+check: lint types imports docs test  ## what CI runs, in an environment that is already there
 
 lint:
 	ruff format --check .
@@ -12,8 +12,14 @@ types:
 imports:
 	PYTHONPATH=src lint-imports
 
+docs:  ## the site, into site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src mkdocs build --strict --quiet
+
 test:
 	pytest
+
+package:  ## wheel and sdist, checked, with a bill of materials; needs `pip install --group release`
+	python release/check.py dist
 
 format:
 	ruff format .

@@ -1,0 +1,147 @@
+"""The pages tell the truth: commands that exist, pictures and reference as the code makes them."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from secondlook.cli import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMAND = typer.main.get_command(app)
+
+
+def generator(name):
+    place = ROOT / "docs" / "generate" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"generate_{name}", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return generator("reference")
+
+
+def commands(page):
+    """Complete `secondlook …` lines of a page's code blocks; those with an ellipsis are not."""
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
+    for line in re.findall(r"^(?:    |    torchrun .* -m )(secondlook .*)$", text, re.MULTILINE):
+        if "…" not in line:
+            yield line
+
+
+def mentions(page):
+    """Commands in the middle of a sentence, complete or not; `VERB` stands for any."""
+    for line in re.findall(r"(?<!`)`(secondlook [a-z][^`]*)`", page.read_text(encoding="utf-8")):
+        yield " ".join(line.replace("…", " ").split())
+
+
+def problem_with(line, *, whole=True):
+    """What the command line would say against it, before it looks at any file."""
+    verb, words = COMMAND, shlex.split(line, comments=True)[1:]
+    while hasattr(verb, "commands") and words:
+        name = words.pop(0)
+        if name not in verb.commands:
+            return f"no verb {name!r}"
+        verb = verb.commands[name]
+    if not words and not whole:
+        return None
+    options = {flag: one for one in verb.params for flag in (*one.opts, *one.secondary_opts)}
+    given, arguments = set(), 0
+    while words:
+        word = words.pop(0)
+        if not re.match(r"--?[a-zA-Z]", word):
+            arguments += 1
+        elif word not in options:
+            return f"no option {word}"
+        else:
+            given.add(options[word].name)
+            if not getattr(options[word], "is_flag", False):
+                del words[:1]
+    if not whole:
+        return None
+    missing = [
+        one.name
+        for one in verb.params
+        if one.required and one.param_type_name == "option" and one.name not in given
+    ]
+    wanted = [one for one in verb.params if one.param_type_name == "argument"]
+    if missing:
+        return f"missing {missing}"
+    if arguments < sum(one.required for one in wanted):
+        return "too few arguments"
+    if arguments > len(wanted) and all(one.nargs == 1 for one in wanted):
+        return "too many arguments"
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_of_a_page_is_one_the_command_line_takes(page):
+    wrong = {line: problem_with(line) for line in commands(page)}
+    wrong |= {line: problem_with(line, whole=False) for line in mentions(page)}
+    assert {line: why for line, why in wrong.items() if why} == {}
+
+
+def test_wrong_commands_are_told():
+    assert problem_with("secondlook frobnicate x") == "no verb 'frobnicate'"
+    assert problem_with("secondlook index corpus my.index --sharks 3") == "no option --sharks"
+    assert problem_with("secondlook retrieve my.index queries") == "missing ['output']"
+    assert problem_with("secondlook index corpus") == "too few arguments"
+    assert problem_with("secondlook index corpus my.index") is None
+
+
+def test_the_readme_shows_the_verbs_a_newcomer_needs():
+    shown = {line.split()[1] for line in commands(ROOT / "README.md")}
+    assert {"index", "retrieve", "warm", "rerank", "compare", "train", "serve"} <= shown
+
+
+def test_files_that_the_readme_links_to_are_there():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(([^)#]+)", text)
+    assert linked
+    assert [one for one in linked if not (ROOT / one).is_file()] == []
+
+
+def test_the_pictures_are_what_their_script_draws():
+    pictures = generator("pictures")
+    drawn = {f"{name}.svg": draw().svg() for name, draw in pictures.PICTURES.items()}
+    there = {p.name: p.read_text(encoding="utf-8") for p in pictures.PLACE.glob("*.svg")}
+    assert there == drawn, "run: python docs/generate/pictures.py"
+
+
+def test_the_reference_has_every_verb_with_every_option(reference):
+    page = reference.cli_page()
+    for name, verb in reference.verbs(COMMAND):
+        section = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+        for one in verb.params:
+            names = (
+                one.opts if one.param_type_name == "option" else [one.metavar or one.name.upper()]
+            )
+            assert all(f"`{flag}`" in section for flag in names if flag not in ("-h", "--help"))
+
+
+def test_the_reference_has_every_key_of_a_recipe(reference):
+    from secondlook.train.recipe import Recipe
+
+    page = reference.recipes_page()
+    schema = Recipe.model_json_schema()
+    for shape in (schema, *schema["$defs"].values()):
+        for key in shape.get("properties", {}):
+            assert key == "phase" or f"| `{key}` |" in page
+    assert "PydanticUndefined" not in page
+
+
+def test_the_reference_has_every_route_and_shape_of_the_server(reference):
+    pytest.importorskip("fastapi")
+    page = reference.api_page()
+    for route in ("POST /v2/rerank", "POST /rerank", "POST /v1/search", "GET /metrics"):
+        assert f"## {route}\n" in page
+    assert set(re.findall(r"\]\(#(\w+)\)", page)) <= {
+        name.lower() for name in re.findall(r"^### (\w+)$", page, re.MULTILINE)
+    }
