@@ -16,7 +16,7 @@ from scipy.sparse import csc_matrix
 from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
 from secondlook.recipe import Settings
-from secondlook.retrieve.analyze import EnglishAnalyzer
+from secondlook.retrieve.analyze import EnglishAnalyzer, contents
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -228,8 +228,7 @@ def _store_and_tokenise(
 
         def passing() -> Iterator[Document]:
             for document in documents:
-                text = f"{document.title} {document.text}" if document.title else document.text
-                postings.add(analyzer.terms(text))
+                postings.add(analyzer.terms(contents(document)))
                 id_ends.append(id_ends[-1] + ids.write(document.id.encode()))
                 yield document
 
