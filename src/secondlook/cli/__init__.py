@@ -23,6 +23,7 @@ from secondlook.cli import (
     train,
     types_,
     warm,
+    weigh,
 )
 from secondlook.errors import SecondlookError
 
@@ -46,6 +47,7 @@ app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
+app.add_typer(weigh.app)
 app.command()(train.train)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
