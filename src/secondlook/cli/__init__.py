@@ -13,6 +13,7 @@ from secondlook.cli import (
     convert,
     doctor,
     eval_,
+    expand,
     export,
     index,
     mine,
@@ -48,6 +49,7 @@ app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.add_typer(weigh.app)
+app.add_typer(expand.app)
 app.command()(train.train)
 app.command()(export.export)
 app.command()(calibrate.calibrate)

@@ -69,6 +69,7 @@ def weigh(
     from secondlook.score.word_weights import WordWeights
 
     model = load_weigher(weigher)
+    weights = WordWeights(model.network, device=device)
     settings = FrequencySettings(scale=scale, shape=shape.value)
     fingerprint, total = Fingerprint(), 0
     for document in read_corpus(corpus, corpus_format):
@@ -79,10 +80,11 @@ def weigh(
         "weigher": files_fingerprint(locate(weigher)),
         "max_length": model.settings.max_length,
         "frequency": settings.model_dump(),
+        "precision": weights.precision,
     }
     made = PartialLines(output, job)
     reader = PartReader(model.tokenizer, model.settings.max_length)
-    worker = Weigher(reader, WordWeights(model.network, device=device), settings)
+    worker = Weigher(reader, weights, settings)
     rest = islice(read_corpus(corpus, corpus_format), made.finished, None)
     with progress("weighing", "documents", total) as advance:
         advance(made.finished)

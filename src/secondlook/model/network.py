@@ -207,7 +207,7 @@ def _load_classifier(folder: Path, *, untrained_head: bool) -> tuple[PreTrainedM
             f"{folder} tells {logits} classes apart and is no ranker; a ranker has one logit, or "
             "two (irrelevant, relevant)"
         )
-    model, missing = _load(AutoModelForSequenceClassification, folder, num_labels=logits or 1)
+    model, missing = load(AutoModelForSequenceClassification, folder, num_labels=logits or 1)
     inside = f"{model.base_model_prefix}."
     lost = [name for name in missing if name.startswith(inside) and "pooler" not in name]
     if lost:
@@ -221,7 +221,7 @@ def _load_classifier(folder: Path, *, untrained_head: bool) -> tuple[PreTrainedM
 
 def load_encoder(folder: Path) -> PreTrainedModel:
     """The bare encoder of a folder, in float32."""
-    model, missing = _load(AutoModel, folder)
+    model, missing = load(AutoModel, folder)
     lost = [name for name in missing if not name.startswith("pooler")]
     if lost:
         raise CheckpointProblem(f"{folder} is incomplete: it lacks {lost[0]}; fetch it anew")
@@ -248,7 +248,8 @@ def _load_own(network: Warm | Frozen, path: Path) -> None:
     network.load_state_dict(stored, strict=False)
 
 
-def _load(kind: Any, folder: Path, **config: Any) -> tuple[PreTrainedModel, list[str]]:  # noqa: ANN401 - transformers' auto classes share no type
+def load(kind: Any, folder: Path, **config: Any) -> tuple[PreTrainedModel, list[str]]:  # noqa: ANN401 - transformers' auto classes share no type
+    """A model of transformers in float32, and what it lacks; no pickles, no code of its own."""
     weight_files(folder)
     with quiet():
         try:

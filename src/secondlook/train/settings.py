@@ -177,6 +177,15 @@ class WeigherTraining(CourseSettings):
     """Tokens read at once; a longer passage is read in parts."""
 
 
+class ExpanderTraining(CourseSettings):
+    """doc2query: docTTTTTquery's learning rate for a T5 is 1e-4, its batch 128."""
+
+    learning_rate: float = Field(1e-4, gt=0)
+    max_length: int = Field(256, ge=16)
+    """Tokens of a passage that are read."""
+    max_query_length: int = Field(32, ge=4)
+
+
 class DenoisePhase(PhaseSettings):
     """Unlabelled candidates that score like positives are taken out of the training groups."""
 
