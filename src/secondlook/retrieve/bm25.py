@@ -158,7 +158,9 @@ class _Postings:
         """Sorted by document, then term: each pair once, with how often it was there."""
         lengths = np.frombuffer(self.lengths, np.int32)[self._first :]
         documents = np.repeat(np.arange(self._first, len(self.lengths), dtype=np.int64), lengths)
-        keys, counts = np.unique(documents << 32 | np.array(self._waiting), return_counts=True)
+        keys, counts = np.unique(
+            documents << 32 | np.array(self._waiting, np.int64), return_counts=True
+        )
         for file, column in zip(self._files, (keys >> 32, keys, counts), strict=True):
             file.write(column.astype(np.int32).tobytes())  # the lower half of a key is its term
         self._waiting.clear()

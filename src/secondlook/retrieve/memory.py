@@ -37,4 +37,5 @@ class MemoryIndex:
         missing = [doc_id for doc_id in doc_ids if doc_id not in self._documents]
         if missing:
             raise MissingDocument(missing, "the memory index")
-        return [self._documents[doc_id] for doc_id in doc_ids]
+        found = (self._documents[doc_id] for doc_id in doc_ids)
+        return [Document(document.id, document.text, document.title) for document in found]
