@@ -61,7 +61,8 @@ class ExpanderSettings(Settings):
 class ExpanderModel:
     """What an expander's folder holds, in memory."""
 
-    network: PreTrainedModel
+    network: Any
+    """A PreTrainedModel, which mypy loses track of."""
     tokenizer: Tokenizer
     settings: ExpanderSettings
 
@@ -100,6 +101,7 @@ def new_expander(base: str | Path, max_length: int, max_query_length: int) -> Ex
         lineage=Lineage(base=base_name(base)),
     )
     tokenizer = read_tokenizer(folder)
+    network: Any
     if config.get("is_encoder_decoder"):
         network, _ = load(AutoModelForSeq2SeqLM, folder)
     else:
@@ -116,6 +118,7 @@ def load_expander(source: str | Path) -> ExpanderModel:
             f"{folder} is no expander; train one: secondlook expand train CORPUS QUERIES QRELS "
             f"--base {source} -o EXPANDER"
         )
+    network: Any
     network, _ = load(AutoModelForSeq2SeqLM, folder)
     settings = read_settings(folder / CARD, ExpanderSettings)
     return ExpanderModel(network.eval(), read_tokenizer(folder), settings)
@@ -194,7 +197,7 @@ class _Draw(LogitsProcessor):
         return torch.full_like(scores, float("-inf")).scatter(1, best.indices, drawn)
 
 
-def _doubled(folder: Path, tokenizer: Tokenizer) -> PreTrainedModel:
+def _doubled(folder: Path, tokenizer: Tokenizer) -> Any:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
     """Encoder and decoder from one encoder."""
     encoder = load_encoder(folder)
     decoder, _ = load(AutoModelForCausalLM, folder, is_decoder=True, add_cross_attention=True)

@@ -23,7 +23,7 @@ class PredictedQueries:
     ) -> None:
         self._device = torch.device(device or best_device())
         self._model, self._count, self._top_k, self._seed = model, count, top_k, seed
-        model.network.eval().to(self._device)  # type: ignore[arg-type] # theirs wants less
+        model.network.eval().to(self._device)
 
     def __call__(self, passages: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
         """For each id and text, its queries; one that came out empty is left out."""
