@@ -135,7 +135,7 @@ def train(
     from hashlib import sha256
 
     from secondlook.cli.progress import track
-    from secondlook.cli.train import watching
+    from secondlook.cli.train import watched
     from secondlook.data import read_corpus, read_qrels, read_queries
     from secondlook.errors import CheckpointProblem
     from secondlook.model.checkpoint import files_fingerprint, locate
@@ -167,7 +167,7 @@ def train(
         "base": files_fingerprint(locate(base)),
         "data": sha256(json.dumps([texts, pairs], sort_keys=True).encode()).hexdigest(),
     }
-    with watching() as watch, claimed(output, job) as folder:
+    with watched() as watch, claimed(output, job) as folder:
         model = train_expander(settings, base, pairs, texts, Place(folder, seed, device, watch))
         save_expander(model, output)
     figures = model.settings.lineage.phases[-1].metrics

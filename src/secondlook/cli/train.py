@@ -58,7 +58,7 @@ def train(
     from secondlook.train.run import job
     from secondlook.train.run import train as run
 
-    with watching() as watch:
+    with watched() as watch:
         work = job(
             read_recipe(recipe),
             data or recipe.parent,
@@ -89,7 +89,7 @@ def train(
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
+def watched() -> Iterator[Watch]:
     """A bar with loss, speed, time left and the last validation; messages stand above it."""
     from rich.console import Console
     from rich.progress import (

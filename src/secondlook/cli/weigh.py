@@ -130,7 +130,7 @@ def train(
     from hashlib import sha256
 
     from secondlook.cli.progress import track
-    from secondlook.cli.train import watching
+    from secondlook.cli.train import watched
     from secondlook.data import Fingerprint, read_corpus, read_qrels, read_queries
     from secondlook.errors import CheckpointProblem
     from secondlook.model.checkpoint import files_fingerprint, locate
@@ -163,7 +163,7 @@ def train(
         "passages": fingerprint.digest(),
         "targets": sha256(json.dumps(targets, sort_keys=True).encode()).hexdigest(),
     }
-    with watching() as watch, claimed(output, job) as folder:
+    with watched() as watch, claimed(output, job) as folder:
         place = Place(folder, seed, device, watch)
         model = train_weigher(settings, base, passages, targets, place)
         save_weigher(model, output)

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
     from torch import Tensor
-    from transformers import PreTrainedModel
 
 CARD = "expander.json"
 
