@@ -151,7 +151,6 @@ def train(
         epochs=epochs,
         max_steps=max_steps,
         batch=batch,
-        at_once=min(batch, 16),
         learning_rate=learning_rate,
         max_length=max_length,
         max_query_length=max_query_length,

@@ -146,7 +146,6 @@ def train(
         epochs=epochs,
         max_steps=max_steps,
         batch=batch,
-        at_once=min(batch, 16),
         learning_rate=learning_rate,
         max_length=max_length,
     )

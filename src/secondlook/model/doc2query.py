@@ -100,11 +100,8 @@ def new_expander(base: str | Path, max_length: int, max_query_length: int) -> Ex
         lineage=Lineage(base=base_name(base)),
     )
     tokenizer = read_tokenizer(folder)
-    network: Any
-    if config.get("is_encoder_decoder"):
-        network, _ = load(AutoModelForSeq2SeqLM, folder)
-    else:
-        network = _doubled(folder, tokenizer)
+    whole = config.get("is_encoder_decoder")
+    network = _seq2seq(folder) if whole else _doubled(folder, tokenizer)
     return ExpanderModel(network.eval(), tokenizer, settings)
 
 
@@ -117,10 +114,8 @@ def load_expander(source: str | Path) -> ExpanderModel:
             f"{folder} is no expander; train one: secondlook expand train CORPUS QUERIES QRELS "
             f"--base {source} -o EXPANDER"
         )
-    network: Any
-    network, _ = load(AutoModelForSeq2SeqLM, folder)
     settings = read_settings(folder / CARD, ExpanderSettings)
-    return ExpanderModel(network.eval(), read_tokenizer(folder), settings)
+    return ExpanderModel(_seq2seq(folder).eval(), read_tokenizer(folder), settings)
 
 
 def save_expander(model: ExpanderModel, folder: Path) -> None:
@@ -194,6 +189,14 @@ class _Draw(LogitsProcessor):
         noise = np.concatenate([rng.gumbel(size=size) for rng in self._draws])
         drawn = best.values + torch.from_numpy(noise).to(best.values)
         return torch.full_like(scores, float("-inf")).scatter(1, best.indices, drawn)
+
+
+def _seq2seq(folder: Path) -> Any:  # noqa: ANN401 - likewise
+    network, missing = load(AutoModelForSeq2SeqLM, folder)
+    lost = [name for name in missing if "pooler" not in name]
+    if lost:
+        raise CheckpointProblem(f"{folder} is incomplete: it lacks {lost[0]}; fetch it anew")
+    return network
 
 
 def _doubled(folder: Path, tokenizer: Tokenizer) -> Any:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
