@@ -12,6 +12,7 @@ import torch
 
 from secondlook.errors import SecondlookError
 from secondlook.model.doc2query import new_expander, padded
+from secondlook.model.network import quiet as without_bars
 from secondlook.model.settings import Phase
 from secondlook.score.torch_backend import best_device
 from secondlook.train.course import Course, Exercise, Shown, teach
@@ -83,7 +84,7 @@ def train_expander(
 
     network = start.network
     shown = Shown(lambda one, _: learned[one], range(len(learned)), course.shown, place.seed)
-    with in_training(network, network, settings.dropout, device), quiet():
+    with in_training(network, network, settings.dropout, device), quiet(), without_bars():
         # EncoderDecoderModel tells at every step of a change that is years old
         warnings.filterwarnings("ignore", "Version v4.12.0", FutureWarning)
         teach(network, Exercise(course, shown, gathered, "expand", "learning"), place, device)
