@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isnan
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -26,11 +26,19 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What can be found: a passage or a whole document."""
+    """What can be found: a passage or a whole document.
+
+    `title` and `text` are what people and the second look see. The other two are for the first
+    look alone: an engine finds the document by them, and its `fetch` gives it back without them.
+    """
 
     id: str
     text: str
     title: str = ""
+    queries: tuple[str, ...] = ()
+    """Queries it may answer (doc2query), indexed behind title and text."""
+    weights: Mapping[str, int] | None = field(default=None, hash=False)
+    """Its words with the frequency each is indexed by (DeepCT), in place of all the rest."""
 
 
 @dataclass(frozen=True, slots=True)

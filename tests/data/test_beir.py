@@ -1,7 +1,7 @@
 import pytest
 
 from secondlook import data
-from secondlook.errors import UnknownFormat, Unwritable
+from secondlook.errors import MalformedInput, UnknownFormat, Unwritable
 from secondlook.types import Document, Query
 
 
@@ -61,3 +61,24 @@ def test_an_emoji_spelt_as_a_surrogate_pair_is_one_character(tmp_path):
 def test_ids_with_tabs_cannot_stand_in_judgments(tmp_path):
     with pytest.raises(Unwritable, match=r"query id 'a\\tb' holds '\\t'"):
         data.write_qrels(tmp_path / "test.tsv", {"a\tb": {"d": 1}})
+
+
+def test_what_only_the_first_look_goes_by_is_kept(tmp_path):
+    documents = [
+        Document("d1", "Tides follow the moon.", queries=("why are there tides", "moon")),
+        Document("d2", "The sea.", weights={"sea": 31}),
+        Document("d3", "Nothing of it matters.", weights={}),
+    ]
+    data.write_corpus(tmp_path / "corpus.jsonl", documents)
+    assert list(data.read_corpus(tmp_path / "corpus.jsonl")) == documents
+    with pytest.raises(Unwritable, match="write it as beir"):
+        data.write_corpus(tmp_path / "corpus.tsv", documents[1:])
+
+
+@pytest.mark.parametrize(
+    "more", ['"queries": "moon"', '"queries": [1]', '"weights": {"sea": 0}', '"weights": ["sea"]']
+)
+def test_odd_queries_and_weights_are_refused(tmp_path, more):
+    (tmp_path / "corpus.jsonl").write_text(f'{{"_id": "d", "text": "", {more}}}\n')
+    with pytest.raises(MalformedInput, match=r"corpus\.jsonl:1"):
+        list(data.read_corpus(tmp_path / "corpus.jsonl"))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -38,3 +39,14 @@ def test_any_difference_shows(other):
 def test_half_a_surrogate_pair_is_refused_with_the_document_named():
     with pytest.raises(MalformedInput, match=r"document 'd7' holds '\\ud83d'"):
         fingerprint(Document("d7", "smile \ud83d"))
+
+
+def test_weights_and_queries_make_another_corpus():
+    plain = Document("d", "sea")
+    others = [
+        replace(plain, weights={"sea": 1}),
+        replace(plain, weights={"sea": 2}),
+        replace(plain, weights={}),
+        replace(plain, queries=("sea",)),
+    ]
+    assert len({fingerprint(plain), *map(fingerprint, others)}) == 5

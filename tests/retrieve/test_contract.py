@@ -20,6 +20,8 @@ DOCUMENTS = [
     Document("z-twin", "Identical text about herons."),
     Document("a-twin", "Identical text about herons."),
     Document("title-only", "", "Penguins of the south"),
+    Document("weighed", "Storks and pelicans wade.", "Waders", weights={"Storks": 2, "wade": 90}),
+    Document("expanded", "They fly far.", "Terns", queries=("which bird migrates", "arctic tern")),
 ]
 
 
@@ -83,6 +85,16 @@ def test_the_title_is_searched_too(engine):
     assert ids(ranking) == ["title-only"]
 
 
+def test_a_weighed_document_is_found_by_its_weights_alone(engine):
+    found = engine.retrieve([Query(text, text) for text in ("storks", "pelican", "waders")], 10)
+    assert [ids(ranking) for ranking in found] == [["weighed"], [], []]
+
+
+def test_predicted_queries_are_searched_too(engine):
+    found = engine.retrieve([Query(text, text) for text in ("migrating", "terns", "far")], 10)
+    assert [ids(ranking) for ranking in found] == [["expanded"]] * 3
+
+
 def test_at_most_k_hits_and_the_best_ones(engine):
     (everything,) = engine.retrieve([Query("q", "cats mice")], 100)
     (best,) = engine.retrieve([Query("q", "cats mice")], 2)
@@ -128,8 +140,15 @@ def test_a_query_does_not_depend_on_its_neighbours(engine):
     assert together == [engine.retrieve([query], 10)[0] for query in queries]
 
 
+def test_texts_come_back_without_weights_and_queries(engine):
+    assert engine.fetch(["weighed", "expanded"]) == [
+        Document("weighed", "Storks and pelicans wade.", "Waders"),
+        Document("expanded", "They fly far.", "Terns"),
+    ]
+
+
 def test_texts_come_back_as_they_went_in_and_in_the_order_asked(engine):
-    order = [d.id for d in DOCUMENTS]
+    order = [d.id for d in DOCUMENTS if not d.queries and d.weights is None]
     random.Random(3).shuffle(order)
     by_id = {document.id: document for document in DOCUMENTS}
     assert engine.fetch(order) == [by_id[doc_id] for doc_id in order]

@@ -16,6 +16,7 @@ from secondlook.cli import (
     depth,
     doctor,
     eval_,
+    expand,
     explain,
     export,
     fuse,
@@ -33,6 +34,7 @@ from secondlook.cli import (
     tune,
     types_,
     warm,
+    weigh,
     wire,
 )
 from secondlook.errors import SecondlookError
@@ -62,6 +64,8 @@ app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
+app.add_typer(weigh.app)
+app.add_typer(expand.app)
 app.command()(train.train)
 app.command()(tune.tune)
 app.command()(ablate.ablate)

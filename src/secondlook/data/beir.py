@@ -24,6 +24,9 @@ HEADER = "query-id\tcorpus-id\tscore"
 def read_corpus(path: Path) -> Iterator[Document]:
     """`{"_id", "title", "text"}` per line, the title optional; from a file or a BEIR folder.
 
+    What only the first look goes by stands beside them, where there is any: `"queries": ["…"]`
+    and `"weights": {"word": 31}`.
+
     Ids are not compared with one another, which would need them all in memory: the corpus store
     refuses an id that comes twice.
     """
@@ -34,6 +37,8 @@ def read_corpus(path: Path) -> Iterator[Document]:
             _string(path, number, record, "_id"),
             _string(path, number, record, "text"),
             "" if title is None else _string(path, number, record, "title"),
+            _predicted(path, number, record.get("queries")),
+            _weights(path, number, record.get("weights")),
         )
 
 
@@ -53,7 +58,15 @@ def corpus_lines(documents: Iterable[Document]) -> Iterator[str]:
     """The documents as lines of `corpus.jsonl`."""
     for document in documents:
         _refuse_no_id(document.id)
-        record = {"_id": document.id, "title": document.title, "text": document.text}
+        record: dict[str, Any] = {
+            "_id": document.id,
+            "title": document.title,
+            "text": document.text,
+        }
+        if document.queries:
+            record["queries"] = document.queries
+        if document.weights is not None:
+            record["weights"] = dict(document.weights)
         yield json.dumps(record, ensure_ascii=False)
 
 
@@ -131,6 +144,24 @@ def _string(path: Path, number: int, record: dict[str, Any], key: str) -> str:
         raise MalformedInput(path, number, f'has no "{key}"')
     wanted = "a text that is not empty" if key == "_id" else "a text"
     raise MalformedInput(path, number, f'"{key}" must be {wanted}, but is {json.dumps(value)[:40]}')
+
+
+def _predicted(path: Path, number: int, queries: object) -> tuple[str, ...]:
+    if queries is None:
+        return ()
+    if type(queries) is not list or not all(type(query) is str for query in queries):
+        raise MalformedInput(path, number, '"queries" must be a list of texts')
+    return tuple(queries)
+
+
+def _weights(path: Path, number: int, weights: object) -> dict[str, int] | None:
+    if weights is None:
+        return None
+    if type(weights) is dict and all(type(n) is int and n > 0 for n in weights.values()):
+        return weights
+    raise MalformedInput(
+        path, number, '"weights" must be words with whole numbers above 0, as {"sea": 31}'
+    )
 
 
 def _queries(path: Path) -> Iterator[tuple[Query, int]]:

@@ -89,6 +89,11 @@ def corpus_lines(documents: Iterable[Document]) -> Iterator[str]:
                 f"document {document.id!r} has a title, for which MS MARCO's collection has no "
                 "place; write it as beir"
             )
+        if document.queries or document.weights is not None:
+            raise Unwritable(
+                f"document {document.id!r} has queries or weights for the first look, for which "
+                "MS MARCO's collection has no place; write it as beir"
+            )
         text = tab_field(document.text, f"the text of document {document.id!r}")
         yield f"{tab_id(document.id, 'document id')}\t{text}"
 

@@ -11,8 +11,9 @@ import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -23,9 +24,12 @@ from secondlook.data.durable import sync, write_at_once
 from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.settings import Lineage, RankerSettings
+from secondlook.recipe import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+S = TypeVar("S", bound=Settings)
 
 CARD = "secondlook.json"
 TYPES = "types.safetensors"
@@ -59,7 +63,7 @@ def open_checkpoint(source: str | Path) -> Checkpoint:
     folder = locate(source)
     config = read_config(folder)
     if (folder / CARD).is_file():
-        settings = _read_card(folder / CARD)
+        settings = read_settings(folder / CARD, RankerSettings)
     else:
         settings = _plain_settings(folder, config, base_name(source))
     limit = position_limit(config)
@@ -137,9 +141,10 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
-def _read_card(path: Path) -> RankerSettings:
+def read_settings(path: Path, kind: type[S]) -> S:
+    """What a checkpoint's own file says; raises CheckpointProblem where it cannot be understood."""
     try:
-        return RankerSettings.model_validate(read_json(path))
+        return kind.model_validate(read_json(path))
     except (ValidationError, UnknownName) as error:
         raise CheckpointProblem(f"{path} cannot be read: {error}") from error
 
@@ -224,6 +229,15 @@ def _activation(folder: Path, config: Mapping[str, Any]) -> Literal["identity", 
         theirs = read_json(folder / "config_sentence_transformers.json")
         named = theirs.get("activation_fn") or named
     return "identity" if named and named.endswith(".Identity") else "sigmoid"
+
+
+def files_fingerprint(folder: Path) -> str:
+    """A digest of all that a model's folder says and weighs: every .json and .safetensors file."""
+    digest = sha256()
+    for path in sorted([*folder.glob("*.json"), *folder.glob("*.safetensors")]):
+        with path.open("rb") as file:
+            digest.update(path.name.encode() + b"\0" + file_digest(file, sha256).digest())
+    return f"sha256:{digest.hexdigest()}"
 
 
 def write_settings(folder: Path, settings: RankerSettings) -> None:

@@ -64,13 +64,17 @@ class Joint(nn.Module):
 
 def _inputs(classifier: PreTrainedModel, *, strm: bool) -> list[str]:
     names = ["input_ids", "attention_mask"]
-    # RoBERTa's forward takes segments too, but knows one segment only.
-    segments = getattr(classifier.config, "type_vocab_size", 0) > 1
-    if segments and "token_type_ids" in inspect.signature(classifier.forward).parameters:
+    if takes_segments(classifier):
         names.append("token_type_ids")
     if strm:
         names.append("words")
     return names
+
+
+def takes_segments(model: PreTrainedModel) -> bool:
+    """Whether the model tells segments apart; RoBERTa's forward takes them, but knows only one."""
+    several = getattr(model.config, "type_vocab_size", 0) > 1
+    return several and "token_type_ids" in inspect.signature(model.forward).parameters
 
 
 def fold_two_logits(classifier: PreTrainedModel) -> None:

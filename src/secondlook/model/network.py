@@ -80,7 +80,7 @@ def load_model(source: str | Path, *, untrained_head: bool = False) -> Model:
     files = _read_files(folder)
     network: CrossEncoder
     if settings.frozen is not None:
-        encoder = _load_encoder(folder)
+        encoder = load_encoder(folder)
         network = Frozen(encoder, settings.frozen, strm=settings.encode.strm)
         _load_own(network, folder / EXTRA)
     elif settings.warm is None:
@@ -88,7 +88,7 @@ def load_model(source: str | Path, *, untrained_head: bool = False) -> Model:
         settings = settings.model_copy(update={"trained": trained and settings.trained})
         network = Joint(classifier, strm=settings.encode.strm)
     else:
-        network = _warm(_load_encoder(folder), settings.encode, settings.warm)
+        network = _warm(load_encoder(folder), settings.encode, settings.warm)
         _load_own(network, folder / EXTRA)
         files |= read_biencoder(folder).files
     tokenizer = read_tokenizer(folder)
@@ -144,7 +144,7 @@ def new_warm(
         lineage=Lineage(base=base_name(base)),
     )
     assert settings.warm is not None
-    encoder, tokenizer = _load_encoder(folder), read_tokenizer(folder)
+    encoder, tokenizer = load_encoder(folder), read_tokenizer(folder)
     _add_markers(encoder, tokenizer, settings.encode)
     network = _warm(encoder, settings.encode, settings.warm)
     files = _read_files(folder) | dict(biencoder.files)
@@ -170,7 +170,7 @@ def new_frozen(start: Model, frozen: FrozenSettings) -> Model:
 
 def save_model(model: Model, folder: Path) -> None:
     """Write the whole checkpoint, at once; one that was there before is replaced."""
-    with replacing(folder) as half, _quiet():
+    with replacing(folder) as half, quiet():
         network = model.network
         if isinstance(network, Joint):
             # sentence-transformers reads from here what to apply to the logit
@@ -207,7 +207,7 @@ def _load_classifier(folder: Path, *, untrained_head: bool) -> tuple[PreTrainedM
             f"{folder} tells {logits} classes apart and is no ranker; a ranker has one logit, or "
             "two (irrelevant, relevant)"
         )
-    model, missing = _load(AutoModelForSequenceClassification, folder, num_labels=logits or 1)
+    model, missing = load(AutoModelForSequenceClassification, folder, num_labels=logits or 1)
     inside = f"{model.base_model_prefix}."
     lost = [name for name in missing if name.startswith(inside) and "pooler" not in name]
     if lost:
@@ -219,8 +219,9 @@ def _load_classifier(folder: Path, *, untrained_head: bool) -> tuple[PreTrainedM
     return model, not missing
 
 
-def _load_encoder(folder: Path) -> PreTrainedModel:
-    model, missing = _load(AutoModel, folder)
+def load_encoder(folder: Path) -> PreTrainedModel:
+    """The bare encoder of a folder, in float32."""
+    model, missing = load(AutoModel, folder)
     lost = [name for name in missing if not name.startswith("pooler")]
     if lost:
         raise CheckpointProblem(f"{folder} is incomplete: it lacks {lost[0]}; fetch it anew")
@@ -247,9 +248,10 @@ def _load_own(network: Warm | Frozen, path: Path) -> None:
     network.load_state_dict(stored, strict=False)
 
 
-def _load(kind: Any, folder: Path, **config: Any) -> tuple[PreTrainedModel, list[str]]:  # noqa: ANN401 - transformers' auto classes share no type
+def load(kind: Any, folder: Path, **config: Any) -> tuple[PreTrainedModel, list[str]]:  # noqa: ANN401 - transformers' auto classes share no type
+    """A model of transformers in float32, and what it lacks; no pickles, no code of its own."""
     weight_files(folder)
-    with _quiet():
+    with quiet():
         try:
             model, report = kind.from_pretrained(
                 folder,
@@ -304,7 +306,7 @@ def _untrained(folder: Path) -> CheckpointProblem:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without transformers' bars and load reports: what matters in them is raised as an error."""
     untyped: Any = logging
     verbosity, bars = untyped.get_verbosity(), untyped.is_progress_bar_enabled()

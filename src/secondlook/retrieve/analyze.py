@@ -10,6 +10,8 @@ import Stemmer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from secondlook.types import Document
+
 # Lucene's EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such that the their then "
@@ -21,6 +23,19 @@ STOP_WORDS = frozenset(
 _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:['’.]\w+)*")
 
 _MOST_WORDS_REMEMBERED = 1_000_000
+
+
+def contents(document: Document) -> str:
+    """What an engine indexes of a document: every term as often as it is to count.
+
+    Title, text and predicted queries; or, of a weighed document, each word as often as its weight
+    says, since no engine takes frequencies as such (OpenSearch 2.5 and Elasticsearch 8.12 refuse
+    `delimited_term_freq`).
+    """
+    if document.weights is not None:
+        return " ".join(" ".join([word] * times) for word, times in document.weights.items())
+    parts = (document.title, document.text, *document.queries)
+    return " ".join(part for part in parts if part)
 
 
 class EnglishAnalyzer:

@@ -16,7 +16,7 @@ from scipy.sparse import csc_matrix
 from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
 from secondlook.recipe import Settings
-from secondlook.retrieve.analyze import EnglishAnalyzer
+from secondlook.retrieve.analyze import EnglishAnalyzer, contents
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -158,7 +158,9 @@ class _Postings:
         """Sorted by document, then term: each pair once, with how often it was there."""
         lengths = np.frombuffer(self.lengths, np.int32)[self._first :]
         documents = np.repeat(np.arange(self._first, len(self.lengths), dtype=np.int64), lengths)
-        keys, counts = np.unique(documents << 32 | np.array(self._waiting), return_counts=True)
+        keys, counts = np.unique(
+            documents << 32 | np.array(self._waiting, np.int64), return_counts=True
+        )
         for file, column in zip(self._files, (keys >> 32, keys, counts), strict=True):
             file.write(column.astype(np.int32).tobytes())  # the lower half of a key is its term
         self._waiting.clear()
@@ -228,8 +230,7 @@ def _store_and_tokenise(
 
         def passing() -> Iterator[Document]:
             for document in documents:
-                text = f"{document.title} {document.text}" if document.title else document.text
-                postings.add(analyzer.terms(text))
+                postings.add(analyzer.terms(contents(document)))
                 id_ends.append(id_ends[-1] + ids.write(document.id.encode()))
                 yield document
 

@@ -6,10 +6,12 @@ import json
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.errors import EngineProblem
+from secondlook.retrieve.analyze import contents
 from secondlook.retrieve.cluster import Busy
+from secondlook.retrieve.lucene import CONTENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -22,6 +24,9 @@ _BATCH_WRITES = 2_000
 _BATCH_BYTES = 4 << 20
 _THREADS = 4
 _WAITING = 2 * _THREADS  # chunks in memory: at most 32 MiB, unless one document is larger
+SHOWN = "shown"
+"""Title and text of a weighed document, kept without being indexed."""
+QUERIES = "queries"
 _ID_BYTES = 512  # OpenSearch's and Elasticsearch's limit
 
 
@@ -59,7 +64,14 @@ def write_of(operation: Literal["create", "index"], document: Document, **fields
             f"document id {document.id[:40]!r} has {size} bytes, and the cluster takes 1 to "
             f"{_ID_BYTES}: give the documents other ids, or index them with --engine bm25s"
         )
-    source = {"doc_id": document.id, **fields, "title": document.title, "text": document.text}
+    source: dict[str, Any] = {"doc_id": document.id, **fields}
+    shown = {"title": document.title, "text": document.text}
+    if document.weights is not None:
+        source |= {SHOWN: shown, CONTENTS: contents(document)}
+    elif document.queries:
+        source |= shown | {QUERIES: document.queries}
+    else:
+        source |= shown
     return Write(operation, document.id, json.dumps(source, ensure_ascii=False).encode())
 
 

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from secondlook.errors import EngineProblem, IndexProblem, MalformedInput
-from secondlook.retrieve.bulk import cut, in_parallel, send
+from secondlook.retrieve.bulk import QUERIES, SHOWN, cut, in_parallel, send
 from secondlook.retrieve.lucene import CONTENTS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from secondlook.retrieve.cluster import Cluster, OpenSearchSettings
     from secondlook.types import Document
 
-_LAYOUT = 1
+_LAYOUT = 2
 """Goes up when the mapping changes, so that a load is not resumed into an older one's."""
 _PLACING = "90s"  # a cluster waits 60 s for a lost node before it copies its shards elsewhere
 _LONG = 3600.0  # seconds for a request that takes as long as its data
@@ -255,7 +255,8 @@ def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
     """A new index. One field is searched, and BM25 counts its length: title and text together.
 
     Title and text themselves are only kept, for `fetch`. Without positions the index is a fifth
-    smaller and fills faster; it answers no phrase queries, which BM25 has no use for.
+    smaller and fills faster; it answers no phrase queries, which BM25 has no use for. A weighed
+    document brings what is searched itself, thousands of repeated words that are not kept.
     """
     kept = {"type": "text", "index": False, "norms": False, "copy_to": CONTENTS}
     return {
@@ -270,11 +271,14 @@ def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
         "mappings": {
             "_meta": {"secondlook": asdict(imprint)},
             "dynamic": "strict",
+            "_source": {"excludes": [CONTENTS]},
             "properties": {
                 "doc_id": {"type": "keyword", "index": False},
                 "position": {"type": "long", "doc_values": False},
                 "title": kept,
                 "text": kept,
+                QUERIES: kept,
+                SHOWN: {"type": "object", "enabled": False},
                 CONTENTS: {
                     "type": "text",
                     "analyzer": settings.analyzer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secondlook.errors import MissingDocument
-from secondlook.retrieve.analyze import EnglishAnalyzer
+from secondlook.retrieve.analyze import EnglishAnalyzer, contents
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class MemoryIndex:
         self._documents = {document.id: document for document in documents}
         self._analyzer = EnglishAnalyzer()
         self._terms = {
-            document.id: frozenset(self._analyzer.terms(f"{document.title} {document.text}"))
+            document.id: frozenset(self._analyzer.terms(contents(document)))
             for document in self._documents.values()
         }
 
@@ -37,4 +37,5 @@ class MemoryIndex:
         missing = [doc_id for doc_id in doc_ids if doc_id not in self._documents]
         if missing:
             raise MissingDocument(missing, "the memory index")
-        return [self._documents[doc_id] for doc_id in doc_ids]
+        found = (self._documents[doc_id] for doc_id in doc_ids)
+        return [Document(document.id, document.text, document.title) for document in found]

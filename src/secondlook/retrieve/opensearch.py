@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
-from secondlook.retrieve.bulk import Write, batches, send, write_of
+from secondlook.retrieve.bulk import SHOWN, Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.load import Imprint, Load, count
@@ -116,8 +116,9 @@ class OpenSearchIndex:
         """The texts, in the order asked for."""
         stored = self._get(doc_ids)
         return [
-            Document(doc_id, source["text"], source["title"])
+            Document(doc_id, shown["text"], shown["title"])
             for doc_id, source in zip(doc_ids, stored, strict=True)
+            for shown in [source.get(SHOWN, source)]
         ]
 
     def upsert(self, documents: Iterable[Document]) -> None:
@@ -174,8 +175,8 @@ class OpenSearchIndex:
             query.id, [Hit(hit["fields"]["doc_id"][0], hit["_score"]) for hit in hits]
         )
 
-    def _get(self, doc_ids: Sequence[str]) -> list[dict[str, str]]:
-        sources, missing = list[dict[str, str]](), list[str]()
+    def _get(self, doc_ids: Sequence[str]) -> list[dict[str, Any]]:
+        sources, missing = list[dict[str, Any]](), list[str]()
         for batch in _slices(doc_ids, _TEXTS_AT_ONCE):
             path = f"/{self._settings.name}/_mget"
             for stored in self._cluster.ask("POST", path, {"ids": batch})["docs"]:

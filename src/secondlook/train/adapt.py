@@ -11,29 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch.utils.data import Dataset, SequentialSampler
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
 
 from secondlook.data import read_corpus
 from secondlook.data.durable import replacing_file, write_at_once
 from secondlook.encode.template import Template
 from secondlook.errors import SecondlookError, UnusableTokenizer
 from secondlook.score.torch_backend import best_device
-from secondlook.train import processes
+from secondlook.train.course import Course, Exercise, Shown, teach
 from secondlook.train.phase import Outcome
 from secondlook.train.pretraining import Pretraining, gather
-from secondlook.train.ranker import precision_of
 from secondlook.train.ranking import prepared, quiet
-from secondlook.train.sentences import NO_NEXT, Example, Recital, Sentences
-from secondlook.train.states import mark_whole, remove_halves, saved, whole
+from secondlook.train.sentences import NO_NEXT, Recital, Sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transformers import TrainerControl
-
     from secondlook.model.network import Model
-    from secondlook.train.phase import Place, TrainData, Watch
+    from secondlook.train.phase import Place, TrainData
     from secondlook.train.settings import AdaptPhase
 
 _MASKS = ("[MASK]", "<mask>")
@@ -148,108 +142,25 @@ class _Teach:
         return steps
 
     def _train(self, name: str, steps: int, rate: float, doing: str) -> list[dict[str, Any]]:
-        settings, place = self.settings, self._place
-        run = place.run / name
-        at_once = min(settings.at_once, settings.batch)
-        accumulated = ceil(settings.batch / at_once)
-        arguments = TrainingArguments(
-            output_dir=str(run.resolve()),
-            per_device_train_batch_size=at_once,
-            gradient_accumulation_steps=accumulated,
-            max_steps=steps,
+        settings = self.settings
+        course = Course(
+            steps=steps,
             learning_rate=rate,
-            warmup_steps=settings.warmup if settings.warmup * steps >= 1 else 0,
-            lr_scheduler_type="linear",
+            batch=settings.batch,
+            at_once=settings.at_once,
+            warmup=settings.warmup,
             weight_decay=settings.weight_decay,
-            optim="adamw_torch_fused",
-            bf16=precision_of(settings.precision, self._device) == "bf16",
-            use_cpu=self._device.type == "cpu",
-            save_strategy="steps",
-            save_steps=settings.save_every or max(1, steps // 10),
-            save_total_limit=2,
-            logging_steps=max(1, steps // 100),
-            log_level="error",
-            disable_tqdm=True,
-            report_to=list(place.report_to) or "none",
-            remove_unused_columns=False,
-            dataloader_pin_memory=self._device.type == "cuda",
-            seed=place.seed,
+            precision=settings.precision,
+            save_every=settings.save_every,
         )
-        shown = _Shown(self.recital, self._learned, steps * at_once * accumulated)
-        trainer = _Reciter(self.network, arguments, shown, place.watch)
-        if processes.first():
-            remove_halves(run)
-        processes.wait()
-        last = next(reversed(whole(run)), None)
-        state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
-        place.watch.begin(doing, steps, done=state.global_step if state else 0)
-        if state is not None and state.global_step >= steps:
-            self.network.load_state_dict(load_file(f"{last}/model.safetensors"))
-        else:
-            trainer.train(resume_from_checkpoint=str(last) if last else None)
-            state = trainer.state
-        return list(state.log_history)
-
-
-class _Shown(Dataset[Example]):
-    """All that is shown in the whole training, in order: epoch after epoch, each shuffled."""
-
-    def __init__(self, recital: Recital, documents: list[int], count: int) -> None:
-        self._recital, self._documents, self._count = recital, documents, count
-        self._epoch, self._order = -1, np.empty(0, np.int64)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, place: int) -> Example:
-        epoch, at = divmod(place, len(self._documents))
-        if epoch != self._epoch:
-            rng = np.random.default_rng((self._recital.seed, epoch))
-            self._epoch, self._order = epoch, rng.permutation(len(self._documents))
-        return self._recital.example(self._documents[self._order[at]], epoch)
-
-
-class _Reciter(Trainer):
-    """Takes the examples in the order they are given."""
-
-    def __init__(
-        self, network: Pretraining, arguments: TrainingArguments, shown: _Shown, watch: Watch
-    ) -> None:
-        pad_id = network.network.pad_id
-        self._shown = shown
-        super().__init__(
-            model=network,
-            args=arguments,
-            train_dataset=shown,
-            data_collator=lambda examples: gather(examples, pad_id),
-            callbacks=[_Teller(watch)],
+        recital, pad_id = self.recital, self.network.network.pad_id
+        shown = Shown(recital.example, self._learned, course.shown, recital.seed)
+        return teach(
+            self.network,
+            Exercise(course, shown, lambda examples: gather(examples, pad_id), name, doing),
+            self._place,
+            self._device,
         )
-        self.remove_callback(PrinterCallback)
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> SequentialSampler:  # noqa: ANN401 - theirs
-        return SequentialSampler(self._shown)
-
-
-class _Teller(TrainerCallback):
-    """Tells the watcher what happens, and marks what is whole."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """One more step."""
-        documents = args.per_device_train_batch_size * args.gradient_accumulation_steps
-        losses = [logged["loss"] for logged in state.log_history[-1:] if "loss" in logged]
-        self._watch.step(documents, {"loss": losses[0]} if losses else {})
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """All files of the state are there."""
-        if state.is_world_process_zero:
-            mark_whole(saved(Path(str(args.output_dir)), state.global_step))
 
 
 def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Recital:

@@ -144,20 +144,32 @@ def prepared(
     """
     network = model.network
     encoder: Any = network.classifier if isinstance(network, Joint) else network.encoder
+    with in_training(network, encoder, settings.dropout, device):
+        if settings.freeze_embeddings:
+            if model.settings.encode.markers is not None:
+                raise SecondlookError(
+                    "markers are new words, whose embeddings are to be learnt; set "
+                    "freeze_embeddings to false"
+                )
+            encoder.get_input_embeddings().requires_grad_(requires_grad=False)
+        yield
+
+
+@contextmanager
+def in_training(
+    network: nn.Module,
+    encoder: Any,  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
+    dropout: float,
+    device: torch.device,
+) -> Iterator[None]:
+    """The network with this dropout; what is frozen meanwhile is as before in the end."""
     trainable = {name: weight.requires_grad for name, weight in network.named_parameters()}
     attention = encoder.config._attn_implementation
     for module in network.modules():
         if isinstance(module, nn.Dropout):
-            module.p = settings.dropout
+            module.p = dropout
         elif isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = settings.dropout  # type: ignore[assignment]
-    if settings.freeze_embeddings:
-        if model.settings.encode.markers is not None:
-            raise SecondlookError(
-                "markers are new words, whose embeddings are to be learnt; set freeze_embeddings "
-                "to false"
-            )
-        encoder.get_input_embeddings().requires_grad_(requires_grad=False)
+            module.attention_dropout = dropout  # type: ignore[assignment]
     if device.type == "cpu":
         encoder.set_attn_implementation("eager")
     try:

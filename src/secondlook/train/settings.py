@@ -149,6 +149,43 @@ class AdaptPhase(PhaseSettings):
     """Steps; None is ten times in the whole phase."""
 
 
+class CourseSettings(Settings):
+    """What the trainings that make no ranker have in common: of weighers and of expanders."""
+
+    epochs: float = Field(default=3.0, gt=0)
+    max_steps: int | None = Field(default=None, ge=1)
+    """Instead of `epochs`."""
+    batch: int = Field(default=16, ge=1)
+    """Passages per step and device."""
+    at_once: int = Field(default=16, ge=1)
+    """Of them, in one forward; the rest is accumulated."""
+    learning_rate: float = Field(default=2e-5, gt=0)
+    warmup: float = Field(default=0.1, ge=0, lt=1)
+    weight_decay: float = Field(default=0.01, ge=0)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    held_out: int = Field(default=500, ge=1)
+    """So many passages (a tenth of them at most) are kept out, to measure what was learnt."""
+    save_every: int | None = Field(default=None, ge=1)
+    """Steps; None is ten times in all."""
+
+
+class WeigherTraining(CourseSettings):
+    """DeepCT: the paper's learning rate is 2e-5, its batch 16."""
+
+    max_length: int = Field(default=256, ge=16)
+    """Tokens read at once; a longer passage is read in parts."""
+
+
+class ExpanderTraining(CourseSettings):
+    """doc2query: docTTTTTquery's learning rate for a T5 is 1e-4, its batch 128."""
+
+    learning_rate: float = Field(default=1e-4, gt=0)
+    max_length: int = Field(default=256, ge=16)
+    """Tokens of a passage that are read."""
+    max_query_length: int = Field(default=32, ge=4)
+
+
 class DenoisePhase(PhaseSettings):
     """Unlabelled candidates that score like positives are taken out of the training groups."""
 

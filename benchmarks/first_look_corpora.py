@@ -1,0 +1,95 @@
+"""What weighing or expanding a corpus does for BM25.
+
+    python benchmarks/first_look_corpora.py DATA/squad-passage weighed.jsonl.gz
+
+k1 and b are chosen for each corpus alike, by MRR@10 on the queries of qrels/dev.tsv; figures are of
+qrels/test.tsv. p is of a two-sided paired t-test over queries, against the corpus of DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+from scipy.stats import ttest_rel
+
+from secondlook.data import read_corpus, read_qrels, read_queries
+from secondlook.evaluate.measures import evaluate
+from secondlook.retrieve.analyze import EnglishAnalyzer, contents
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings, _Postings
+
+MEASURES = ("RR@10", "R@100")
+PLAIN = tuple(product((0.6, 0.9, 1.2, 2.0), (0.4, 0.75)))
+WEIGHED = tuple(product((5.0, 15.0, 30.0, 60.0, 120.0), (0.2, 0.4, 0.75)))
+
+
+class Ids:
+    """As the index's own list, in memory."""
+
+    def __init__(self, ids: list[str]) -> None:
+        self._ids = ids
+
+    def at(self, places: Any) -> list[str]:
+        """The ids at these places."""
+        return [self._ids[place] for place in places]
+
+
+class Engine:
+    """One corpus, searched under any k1 and b; it is read and analysed once."""
+
+    def __init__(self, corpus: str) -> None:
+        self._files = [TemporaryFile() for _ in range(3)]  # noqa: SIM115 - gone with the process
+        self._postings = _Postings(*self._files)  # type: ignore[arg-type]
+        analyzer, ids = EnglishAnalyzer(), []
+        self.weighed = False
+        for document in read_corpus(corpus):
+            self._postings.add(analyzer.terms(contents(document)))
+            ids.append(document.id)
+            self.weighed |= document.weights is not None
+        self._ids: Any = Ids(ids)
+        self.length = float(np.mean(self._postings.lengths))
+
+    def run(self, queries: list[Any], k1: float, b: float, k: int) -> list[Any]:
+        """The best `k` for each query."""
+        matrix = self._postings.matrix(Bm25Settings(k1=k1, b=b))
+        nothing: Any = None  # of the index, only searching is asked for
+        return Bm25Index(nothing, nothing, matrix, self._ids).retrieve(queries, k)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("corpora", nargs="+", type=Path)
+    asked = parser.parse_args()
+    dev, test = (read_qrels(asked.data / "qrels" / f"{part}.tsv") for part in ("dev", "test"))
+    queries = list(read_queries(asked.data))
+    of_dev = [query for query in queries if query.id in dev]
+    of_test = [query for query in queries if query.id in test]
+    before = None
+    for corpus in (asked.data, *asked.corpora):
+        engine = Engine(str(corpus))
+        tried = {
+            setting: evaluate(dev, engine.run(of_dev, *setting, 10), ["RR@10"]).means["RR@10"]
+            for setting in (WEIGHED if engine.weighed else PLAIN)
+        }
+        best = max(tried, key=tried.__getitem__)
+        print(f"{corpus.name}: {engine.length:,.0f} terms on average; dev {tried[best]:.4f}")
+        default = (0.9, 0.4)
+        for setting in dict.fromkeys([best, default]):
+            found = evaluate(test, engine.run(of_test, *setting, 100), list(MEASURES))
+            if before is None:
+                before = found
+            line = f"  k1 {setting[0]:g} b {setting[1]:g}"
+            for name in MEASURES:
+                there, here = before.per_query[name], found.per_query[name]
+                p = ttest_rel([here[q] for q in there], list(there.values())).pvalue
+                line += f"  {name} {found.means[name]:.4f} (p {p:.2g})"
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""`secondlook expand`: predict the queries a document answers, for the first look (doc2query)."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from secondlook.cli.default_verb import ITSELF, DefaultVerb
+
+if TYPE_CHECKING:
+    from secondlook.types import Document
+
+app = typer.Typer(
+    name="expand",
+    cls=DefaultVerb,
+    help="Predict queries for the documents of a corpus (doc2query): "
+    "[b]expand CORPUS --expander E -o EXPANDED[/b], and [b]expand train[/b] to make E.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+_AT_ONCE = 16  # documents: some hundred rows of the decoder
+
+
+@app.command(ITSELF)
+def expand(
+    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    expander: Annotated[str, typer.Option(help="What `expand train` made: a folder or a hub id.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The new corpus, .jsonl, .jsonl.gz or .zst.")
+    ],
+    count: Annotated[int, typer.Option("-n", help="Queries for each document.", min=1)] = 10,
+    top_k: Annotated[int, typer.Option(help="Each token is drawn from so many.", min=1)] = 10,
+    ranker: Annotated[
+        str | None, typer.Option(help="Keep only what this ranker finds answered.")
+    ] = None,
+    keep: Annotated[
+        float, typer.Option(help="With --ranker: the best share of all queries.", min=0, max=1)
+    ] = 0.3,
+    corpus_format: Annotated[
+        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
+    ] = "auto",
+    seed: Annotated[int, typer.Option(help="Of the draws, with each document's id.")] = 1,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
+    ] = None,
+) -> None:
+    """Sample queries that each document may answer.
+
+    The new corpus is the old one with `queries` beside each text: engines index them behind it,
+    people and rankers see the text alone. It appears whole at the end. Interrupted, the same
+    command goes on where it stopped.
+
+    [bold]Examples[/bold]
+
+      secondlook expand corpus.jsonl.gz --expander my.expander -n 10 -o expanded.jsonl.gz
+
+      secondlook expand corpus.jsonl.gz --expander my.expander --ranker my.ranker --keep 0.3
+      -o expanded.jsonl.gz
+    """
+    from secondlook.cli.progress import progress
+    from secondlook.data import Fingerprint, read_corpus
+    from secondlook.data.partial import PartialLines
+    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.doc2query import load_expander
+    from secondlook.retrieve.expand import Expanded, best, scored
+    from secondlook.score.predicted_queries import PredictedQueries
+    from secondlook.score.ranker import Ranker
+
+    ask = PredictedQueries(load_expander(expander), count, top_k=top_k, seed=seed, device=device)
+    scorer = None if ranker is None else Ranker.load(ranker)
+    fingerprint, total = Fingerprint(), 0
+    for document in read_corpus(corpus, corpus_format):
+        fingerprint.add(document)
+        total += 1
+    job = {
+        "corpus": fingerprint.digest(),
+        "expander": files_fingerprint(locate(expander)),
+        "ranker": None if ranker is None else files_fingerprint(locate(ranker)),
+        "draw": [count, top_k, seed],
+    }
+    made = PartialLines(output, job)
+    rest = islice(read_corpus(corpus, corpus_format), made.finished, None)
+    with progress("expanding", "documents", total) as advance:
+        advance(made.finished)
+        while documents := list(islice(rest, _AT_ONCE)):
+            found = ask([(one.id, _text(one)) for one in documents])
+            batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
+            if scorer is not None:
+                batch = scored(batch, scorer)
+            made.append([one.line for one in batch], len(batch))
+            advance(len(batch))
+    made.finish(best(made.rows, keep))
+    typer.echo(f"{output}: {total:,} documents, {count} queries sampled for each")
+
+
+@app.command()
+def train(
+    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
+    base: Annotated[
+        str, typer.Option(help="A seq2seq model (T5, BART) or an encoder: a folder or a hub id.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the expander goes.")],
+    corpus_format: Annotated[
+        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
+    ] = "auto",
+    epochs: Annotated[float, typer.Option(help="Times every query is seen.")] = 3.0,
+    max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
+    batch: Annotated[int, typer.Option(help="Queries per step.", min=1)] = 16,
+    learning_rate: Annotated[float, typer.Option(help="At its highest.")] = 1e-4,
+    max_length: Annotated[int, typer.Option(help="Tokens of a passage.", min=16)] = 256,
+    max_query_length: Annotated[int, typer.Option(help="Tokens of a query.", min=4)] = 32,
+    seed: Annotated[int, typer.Option(help="Of order and dropout.")] = 1,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
+    ] = None,
+) -> None:
+    """Learn to ask the queries that passages answer.
+
+    Any seq2seq model of transformers is tuned as it is; an encoder becomes both halves of one.
+
+    Interrupted, the same command goes on where it last saved.
+
+    [bold]Example[/bold]
+
+      secondlook expand train corpus.jsonl.gz queries.jsonl.gz qrels/train.tsv
+      --base google-t5/t5-base -o my.expander
+    """
+    from hashlib import sha256
+
+    from secondlook.cli.progress import track
+    from secondlook.cli.train import watched
+    from secondlook.data import read_corpus, read_qrels, read_queries
+    from secondlook.errors import CheckpointProblem
+    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.doc2query import save_expander
+    from secondlook.train.course import claimed
+    from secondlook.train.doc2query import answered, train_expander
+    from secondlook.train.phase import Place
+    from secondlook.train.settings import ExpanderTraining
+
+    if output.exists():
+        raise CheckpointProblem(f"{output} is there already; give another name, or remove it")
+    settings = ExpanderTraining(
+        epochs=epochs,
+        max_steps=max_steps,
+        batch=batch,
+        learning_rate=learning_rate,
+        max_length=max_length,
+        max_query_length=max_query_length,
+    )
+    judged = answered(read_queries(queries), read_qrels(qrels))
+    wanted = {doc_id for doc_id, _ in judged}
+    documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
+    texts = {document.id: _text(document) for document in documents if document.id in wanted}
+    pairs = [pair for pair in judged if pair[0] in texts]
+    job = {
+        "settings": settings.model_dump(),
+        "seed": seed,
+        "base": files_fingerprint(locate(base)),
+        "data": sha256(json.dumps([texts, pairs], sort_keys=True).encode()).hexdigest(),
+    }
+    with watched() as watch, claimed(output, job) as folder:
+        model = train_expander(settings, base, pairs, texts, Place(folder, seed, device, watch))
+        save_expander(model, output)
+    figures = model.settings.lineage.phases[-1].metrics
+    typer.echo(f"{output}: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))
+
+
+def _text(document: Document) -> str:
+    """What queries are asked of."""
+    return f"{document.title} {document.text}".strip()

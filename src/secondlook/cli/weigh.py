@@ -1,0 +1,170 @@
+"""`secondlook weigh`: how much each word of a document matters to the first look (DeepCT)."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from secondlook.cli.default_verb import ITSELF, DefaultVerb
+
+app = typer.Typer(
+    name="weigh",
+    cls=DefaultVerb,
+    help="Weigh the words of a corpus for the first look (DeepCT): "
+    "[b]weigh CORPUS --weigher W -o WEIGHED[/b], and [b]weigh train[/b] to make W.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+_AT_ONCE = 512  # enough that documents of like length meet, little to lose by a kill
+
+
+class Shape(StrEnum):
+    """What is made of a weight before it is scaled."""
+
+    root = "root"
+    linear = "linear"
+
+
+@app.command(ITSELF)
+def weigh(
+    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    weigher: Annotated[str, typer.Option(help="What `weigh train` made: a folder or a hub id.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The weighed corpus, .jsonl, .jsonl.gz or .zst.")
+    ],
+    corpus_format: Annotated[
+        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
+    ] = "auto",
+    scale: Annotated[float, typer.Option(help="The frequency of a word of weight 1.")] = 100.0,
+    shape: Annotated[Shape, typer.Option(help="scale · √weight, or scale · weight.")] = Shape.root,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
+    ] = None,
+) -> None:
+    """Give every word of a corpus the frequency it is to be indexed by.
+
+    The new corpus is the old one with `weights` beside each text: engines index these, people and
+    rankers see the text. It appears whole at the end. Interrupted, the same command goes on where
+    it stopped. BM25's k1 belongs to the scale of frequencies: try some, on queries set aside.
+
+    [bold]Examples[/bold]
+
+      secondlook weigh corpus.jsonl.gz --weigher my.weigher -o weighed.jsonl.gz
+
+      secondlook index weighed.jsonl.gz weighed.index --k1 30 --b 0.4
+    """
+    from secondlook.cli.progress import progress
+    from secondlook.data import Fingerprint, read_corpus
+    from secondlook.data.beir import corpus_lines
+    from secondlook.data.partial import PartialLines
+    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.deepct import load_weigher
+    from secondlook.retrieve.weigh import FrequencySettings, PartReader, Weigher
+    from secondlook.score.word_weights import WordWeights
+
+    model = load_weigher(weigher)
+    weights = WordWeights(model.network, device=device)
+    settings = FrequencySettings(scale=scale, shape=shape.value)
+    fingerprint, total = Fingerprint(), 0
+    for document in read_corpus(corpus, corpus_format):
+        fingerprint.add(document)
+        total += 1
+    job = {
+        "corpus": fingerprint.digest(),
+        "weigher": files_fingerprint(locate(weigher)),
+        "max_length": model.settings.max_length,
+        "frequency": settings.model_dump(),
+        "precision": weights.precision,
+    }
+    made = PartialLines(output, job)
+    reader = PartReader(model.tokenizer, model.settings.max_length)
+    worker = Weigher(reader, weights, settings)
+    rest = islice(read_corpus(corpus, corpus_format), made.finished, None)
+    with progress("weighing", "documents", total) as advance:
+        advance(made.finished)
+        while documents := list(islice(rest, _AT_ONCE)):
+            made.append(corpus_lines(worker.weighed(documents)), len(documents))
+            advance(len(documents))
+    made.finish(made.rows())
+    typer.echo(f"{output}: {total:,} documents weighed")
+
+
+@app.command()
+def train(
+    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
+    base: Annotated[str, typer.Option(help="The encoder to begin with: a folder or a hub id.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the weigher goes.")],
+    corpus_format: Annotated[
+        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
+    ] = "auto",
+    epochs: Annotated[float, typer.Option(help="Times every passage is seen.")] = 3.0,
+    max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
+    batch: Annotated[int, typer.Option(help="Passages per step.", min=1)] = 16,
+    learning_rate: Annotated[float, typer.Option(help="At its highest.")] = 2e-5,
+    max_length: Annotated[int, typer.Option(help="Tokens read at once.", min=16)] = 256,
+    seed: Annotated[int, typer.Option(help="Of order, dropout and head.")] = 1,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
+    ] = None,
+) -> None:
+    """Learn which words of a passage its queries hold.
+
+    The target of a word is the share of the passage's relevant queries that hold it, compared as
+    the engine compares: by stem. Passages without a relevant query are left out.
+
+    Interrupted, the same command goes on where it last saved.
+
+    [bold]Example[/bold]
+
+      secondlook weigh train corpus.jsonl.gz queries.jsonl.gz qrels/train.tsv
+      --base sentence-transformers/all-MiniLM-L6-v2 -o my.weigher
+    """
+    from hashlib import sha256
+
+    from secondlook.cli.progress import track
+    from secondlook.cli.train import watched
+    from secondlook.data import Fingerprint, read_corpus, read_qrels, read_queries
+    from secondlook.errors import CheckpointProblem
+    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.deepct import save_weigher
+    from secondlook.train.course import claimed
+    from secondlook.train.deepct import recalls, train_weigher
+    from secondlook.train.phase import Place
+    from secondlook.train.settings import WeigherTraining
+
+    if output.exists():
+        raise CheckpointProblem(f"{output} is there already; give another name, or remove it")
+    settings = WeigherTraining(
+        epochs=epochs,
+        max_steps=max_steps,
+        batch=batch,
+        learning_rate=learning_rate,
+        max_length=max_length,
+    )
+    targets = recalls(read_queries(queries), read_qrels(qrels))
+    documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
+    passages = [document for document in documents if document.id in targets]
+    fingerprint = Fingerprint()
+    for passage in passages:
+        fingerprint.add(passage)
+    job = {
+        "settings": settings.model_dump(),
+        "seed": seed,
+        "base": files_fingerprint(locate(base)),
+        "passages": fingerprint.digest(),
+        "targets": sha256(json.dumps(targets, sort_keys=True).encode()).hexdigest(),
+    }
+    with watched() as watch, claimed(output, job) as folder:
+        place = Place(folder, seed, device, watch)
+        model = train_weigher(settings, base, passages, targets, place)
+        save_weigher(model, output)
+    figures = model.settings.lineage.phases[-1].metrics
+    typer.echo(f"{output}: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))

@@ -1,0 +1,205 @@
+"""Training on examples in a fixed order, by transformers' Trainer; a kill costs a few steps.
+
+For networks that know their own loss: `forward` takes a gathered batch and gives a `loss`.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from safetensors.torch import load_model
+from torch.utils.data import Dataset, SequentialSampler
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
+
+from secondlook.data.durable import write_at_once
+from secondlook.train import processes
+from secondlook.train.ranker import precision_of
+from secondlook.train.states import mark_whole, remove_halves, saved, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import torch
+    from torch import Tensor, nn
+    from transformers import TrainerControl
+
+    from secondlook.train.phase import Place, Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How long and how fast."""
+
+    steps: int
+    learning_rate: float
+    batch: int
+    """Examples per step and device."""
+    at_once: int
+    """Of them, in one forward; the rest is accumulated."""
+    warmup: float
+    weight_decay: float
+    precision: Literal["auto", "fp32", "bf16"]
+    save_every: int | None
+    """Steps; None is ten times in all."""
+
+    @property
+    def forward(self) -> int:
+        """Examples in one forward."""
+        return min(self.at_once, self.batch)
+
+    @property
+    def accumulated(self) -> int:
+        """Forwards in a step."""
+        return ceil(self.batch / self.forward)
+
+    @property
+    def shown(self) -> int:
+        """Examples in all."""
+        return self.steps * self.forward * self.accumulated
+
+
+@contextmanager
+def claimed(output: Path, job: Mapping[str, Any]) -> Iterator[Path]:
+    """A work folder beside `output`, removed once all went well.
+
+    A killed run of the same job finds there what it had saved; another job's is removed.
+    """
+    folder = output.with_name(f"{output.name}.work")
+    kept, text = folder / "job.json", json.dumps(job, sort_keys=True)
+    if kept.is_file() and kept.read_text("utf-8") != text:
+        rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not kept.is_file():
+        write_at_once(kept, text)
+    yield folder
+    rmtree(folder)
+
+
+class Shown(Dataset[Any]):
+    """All that is shown in the whole training, in order: epoch after epoch, each shuffled."""
+
+    def __init__(
+        self, example: Callable[[int, int], Any], items: Sequence[int], count: int, seed: int
+    ) -> None:
+        self._example, self._items, self._count, self._seed = example, items, count, seed
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: int) -> Any:  # noqa: ANN401 - whatever the network learns from
+        epoch, at = divmod(place, len(self._items))
+        if epoch != self._epoch:
+            rng = np.random.default_rng((self._seed, epoch))
+            self._epoch, self._order = epoch, rng.permutation(len(self._items))
+        return self._example(self._items[self._order[at]], epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """What is gone through."""
+
+    course: Course
+    shown: Shown
+    gather: Callable[[list[Any]], dict[str, Tensor]]
+    """Examples as the network reads them."""
+    name: str
+    """Where in the place's run folder it is saved."""
+    doing: str
+    """What the watcher is told."""
+
+
+def teach(
+    network: nn.Module, exercise: Exercise, place: Place, device: torch.device
+) -> list[dict[str, Any]]:
+    """Train, or go on where a killed run last saved, to the same weights; gives what was logged."""
+    course = exercise.course
+    run = place.run / exercise.name
+    trainer = _Reciter(network, _arguments(course, run, place, device), exercise, place.watch)
+    if processes.first():
+        remove_halves(run)
+    processes.wait()
+    last = next(reversed(whole(run)), None)
+    state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+    place.watch.begin(exercise.doing, course.steps, done=state.global_step if state else 0)
+    if state is not None and state.global_step >= course.steps:
+        load_model(network, f"{last}/model.safetensors")
+    else:
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
+        state = trainer.state
+    return list(state.log_history)
+
+
+def _arguments(course: Course, run: Path, place: Place, device: torch.device) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=str(run.resolve()),
+        per_device_train_batch_size=course.forward,
+        gradient_accumulation_steps=course.accumulated,
+        max_steps=course.steps,
+        learning_rate=course.learning_rate,
+        warmup_steps=course.warmup if course.warmup * course.steps >= 1 else 0,
+        lr_scheduler_type="linear",
+        weight_decay=course.weight_decay,
+        optim="adamw_torch_fused",
+        bf16=precision_of(course.precision, device) == "bf16",
+        use_cpu=device.type == "cpu",
+        save_strategy="steps",
+        save_steps=course.save_every or max(1, course.steps // 10),
+        save_total_limit=2,
+        logging_steps=max(1, course.steps // 100),
+        log_level="error",
+        disable_tqdm=True,
+        report_to=list(place.report_to) or "none",
+        remove_unused_columns=False,
+        dataloader_pin_memory=device.type == "cuda",
+        seed=place.seed,
+    )
+
+
+class _Reciter(Trainer):
+    """Takes the examples in the order they are given."""
+
+    def __init__(
+        self, network: nn.Module, arguments: TrainingArguments, exercise: Exercise, watch: Watch
+    ) -> None:
+        self._shown = exercise.shown
+        super().__init__(
+            model=network,
+            args=arguments,
+            train_dataset=exercise.shown,
+            data_collator=exercise.gather,
+            callbacks=[_Teller(watch)],
+        )
+        self.remove_callback(PrinterCallback)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> SequentialSampler:  # noqa: ANN401 - theirs
+        return SequentialSampler(self._shown)
+
+
+class _Teller(TrainerCallback):
+    """Tells the watcher what happens, and marks what is whole."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """One more step."""
+        examples = args.per_device_train_batch_size * args.gradient_accumulation_steps
+        losses = [logged["loss"] for logged in state.log_history[-1:] if "loss" in logged]
+        self._watch.step(examples, {"loss": losses[0]} if losses else {})
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """All files of the state are there."""
+        if state.is_world_process_zero:
+            mark_whole(saved(Path(str(args.output_dir)), state.global_step))

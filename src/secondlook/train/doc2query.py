@@ -1,0 +1,119 @@
+"""How an expander learns: from passages and the queries they answer."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from math import ceil, exp
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from secondlook.errors import SecondlookError
+from secondlook.model.doc2query import new_expander, padded
+from secondlook.model.network import quiet as without_bars
+from secondlook.model.settings import Phase
+from secondlook.score.torch_backend import best_device
+from secondlook.train.course import Course, Exercise, Shown, teach
+from secondlook.train.ranking import in_training, quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from secondlook.model.doc2query import ExpanderModel
+    from secondlook.train.phase import Place
+    from secondlook.train.settings import ExpanderTraining
+    from secondlook.types import Qrels, Query
+
+_IGNORED = -100  # transformers' mark for a label that is padding
+
+
+def answered(queries: Iterable[Query], qrels: Qrels) -> list[tuple[str, str]]:
+    """Document ids with a query each that they are relevant to."""
+    return [
+        (doc_id, query.text)
+        for query in queries
+        for doc_id, grade in qrels.get(query.id, {}).items()
+        if grade > 0
+    ]
+
+
+def train_expander(
+    settings: ExpanderTraining,
+    base: str | Path,
+    pairs: Sequence[tuple[str, str]],
+    texts: Mapping[str, str],
+    place: Place,
+) -> ExpanderModel:
+    """An expander that learned to ask each passage's queries; `pairs` are ids and queries.
+
+    Passages are held out whole: no query of theirs is learned from. Called again with the same
+    arguments after a kill, it goes on from what it left in `place.folder` to the same expander.
+    """
+    device = torch.device(place.device or best_device())
+    torch.manual_seed(place.seed)
+    start = new_expander(base, settings.max_length, settings.max_query_length)
+    names = sorted(texts)
+    kept_out = min(settings.held_out, len(names) // 10)
+    if not kept_out:
+        raise SecondlookError(
+            f"{len(names)} passages have a relevant query; to learn what passages answer takes "
+            "thousands, and ten at the least: are queries and judgments of this corpus?"
+        )
+    order = np.random.default_rng(place.seed).permutation(len(names)).tolist()
+    aside = {names[one] for one in order[:kept_out]}
+    held_out = [pair for pair in pairs if pair[0] in aside]
+    learned = [pair for pair in pairs if pair[0] not in aside]
+    course = Course(
+        steps=settings.max_steps or ceil(settings.epochs * ceil(len(learned) / settings.batch)),
+        learning_rate=settings.learning_rate,
+        batch=settings.batch,
+        at_once=settings.at_once,
+        warmup=settings.warmup,
+        weight_decay=settings.weight_decay,
+        precision=settings.precision,
+        save_every=settings.save_every,
+    )
+
+    def gathered(some: Sequence[tuple[str, str]]) -> dict[str, Tensor]:
+        return gather(start, [(texts[doc_id], query) for doc_id, query in some])
+
+    network = start.network
+    shown = Shown(lambda one, _: learned[one], range(len(learned)), course.shown, place.seed)
+    with in_training(network, network, settings.dropout, device), quiet(), without_bars():
+        # EncoderDecoderModel tells at every step of a change that is years old
+        warnings.filterwarnings("ignore", "Version v4.12.0", FutureWarning)
+        teach(network, Exercise(course, shown, gathered, "expand", "learning"), place, device)
+        some = [gathered(held_out[n : n + 16]) for n in range(0, min(len(held_out), 512), 16)]
+        perplexity = _perplexity(network, some, device)
+    place.watch.say(f"perplexity of queries of {kept_out:,} held-out passages: {perplexity:.1f}")
+    metrics = {"perplexity": perplexity, "steps": float(course.steps), "pairs": float(len(learned))}
+    lineage = start.settings.lineage
+    longer = lineage.model_copy(
+        update={"phases": (*lineage.phases, Phase(name="expand", metrics=metrics))}
+    )
+    return replace(start, settings=start.settings.model_copy(update={"lineage": longer}))
+
+
+def gather(model: ExpanderModel, pairs: Sequence[tuple[str, str]]) -> dict[str, Tensor]:
+    """Passages and queries as a seq2seq model of transformers reads them."""
+    input_ids, mask = padded(model.passages([text for text, _ in pairs]), model.pad_id)
+    labels, _ = padded(model.queries([query for _, query in pairs]), _IGNORED)
+    return {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
+
+
+def _perplexity(
+    network: torch.nn.Module, batches: Sequence[Mapping[str, Tensor]], device: torch.device
+) -> float:
+    network.eval()
+    lost, tokens = 0.0, 0
+    for batch in batches:
+        with torch.inference_mode():
+            loss = network(**{name: rows.to(device) for name, rows in batch.items()}).loss
+        count = int((batch["labels"] != _IGNORED).sum())
+        lost, tokens = lost + float(loss) * count, tokens + count
+    return exp(lost / tokens)
