@@ -10,6 +10,7 @@ import typer
 from secondlook.cli import (
     ablate,
     add,
+    bench,
     calibrate,
     compare,
     convert,
@@ -21,6 +22,7 @@ from secondlook.cli import (
     index,
     key,
     mine,
+    plan,
     remove,
     report,
     rerank,
@@ -63,6 +65,8 @@ app.command()(export.export)
 app.command()(calibrate.calibrate)
 app.command()(serve.serve)
 app.command()(key.key)
+app.command()(bench.bench)
+app.command()(plan.plan)
 app.command()(doctor.doctor)
 
 
