@@ -62,7 +62,7 @@ def bench(
     from secondlook.data.durable import write_at_once
     from secondlook.model.checkpoint import base_name, locate
     from secondlook.scale.bench import Bench
-    from secondlook.score.cores import CGROUP, usable_cores
+    from secondlook.score.cores import CGROUP, threads
 
     if (index is None) != (queries is None):
         raise typer.BadParameter("give both or neither", param_hint="--index, --queries")
@@ -72,7 +72,7 @@ def bench(
     made = Bench(
         ranker=base_name(ranker),
         machine=processor(cpuinfo.read_text("utf-8") if cpuinfo.is_file() else "")["name"],
-        cores=usable_cores() or 1,
+        cores=threads(),
         memory_gb=(memory(CGROUP)["usable"] or 0) / 1e9 or 1.0,
         load=load,
         measured=datetime.now(UTC).date().isoformat(),

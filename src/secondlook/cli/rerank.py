@@ -56,10 +56,18 @@ def rerank(
     precision: Annotated[
         Precision, typer.Option(help="auto takes what the ranker was exported to, else fp32.")
     ] = Precision.auto,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|local", help="Score on this Ray cluster; local starts one here."
+        ),
+    ] = None,
 ) -> None:
     """Score every hit of a run anew with a ranker.
 
     The new run appears whole at the end. Interrupted, the same command goes on where it stopped.
+    With --ray the pairs are scored in parts by workers of one core each, which must see the same
+    folders; parts that are done survive the loss of workers and of this program.
     How texts are cut, marked and pooled is the ranker's own affair: there are no flags for it.
 
     [bold]Example[/bold]
@@ -67,19 +75,21 @@ def rerank(
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
       -o reranked.trec
     """
+    from functools import partial
+
     from secondlook.cli.progress import progress
     from secondlook.data import read_queries, read_run
     from secondlook.data.partial import PartialRun
     from secondlook.model.checkpoint import open_checkpoint
     from secondlook.rank import rerank as look_again
     from secondlook.retrieve import open_index
+    from secondlook.scale.rerank import reranker
     from secondlook.score.exports import fingerprint
     from secondlook.score.ranker import Ranker
 
     asked = {query.id: query for query in read_queries(queries)}
     digest, total = _survey(_cut(read_run(run), depth), asked, queries)
     corpus = open_index(index)
-    scorer = _Watched(Ranker.load(ranker, backend=backend.value, precision=precision.value))
     checkpoint = open_checkpoint(ranker)
     job = {
         "pairs": digest,
@@ -88,6 +98,14 @@ def rerank(
         "encode": checkpoint.settings.encode.model_dump(mode="json"),
         "backend": f"{backend.value} {precision.value}",
     }
+    if ray is not None:
+        batches = _batches(_cut(read_run(run), depth))
+        parts = (([asked[one.query_id] for one in batch], batch) for batch in batches)
+        tools = partial(reranker, index.absolute(), _found(ranker), backend.value, precision.value)
+        _on_ray(ray, output, job, parts, tools, total)
+        typer.echo(f"{output}: {total:,} pairs")
+        return
+    scorer = _Watched(Ranker.load(ranker, backend=backend.value, precision=precision.value))
     made = PartialRun(output, job)
     rankings = _cut(read_run(run), depth)
     before = sum(len(ranking.hits) for ranking in islice(rankings, made.finished))
@@ -99,6 +117,37 @@ def rerank(
             made.add(look_again(wanted, batch, corpus, scorer))
     made.finish()
     typer.echo(f"{output}: {total:,} pairs{scorer.truncation()}")
+
+
+def _found(ranker: str) -> str:
+    """A folder by its whole path, for workers that start elsewhere; a hub id as it is."""
+    return str(Path(ranker).absolute()) if Path(ranker).is_dir() else ranker
+
+
+def _on_ray(
+    address: str,
+    output: Path,
+    job: Mapping[str, object],
+    batches: Iterable[tuple[Sequence[Query], Sequence[Ranking]]],
+    tools: Callable[[], Callable[[str], tuple[str, int]]],
+    total: int,
+) -> None:
+    """The same batches as on one machine, each a part of the job."""
+    from itertools import chain
+
+    from secondlook.cli.progress import progress
+    from secondlook.data import read_run, write_run
+    from secondlook.scale.parts import Parts
+    from secondlook.scale.ray_job import run
+    from secondlook.scale.rerank import as_work
+
+    parts = Parts(output, job)
+    count = parts.give(as_work(queries, rankings) for queries, rankings in batches)
+    with progress("re-ranking", "pairs", total) as advance:
+        run(address, parts.missing(count), tools, advance=advance)
+    done = (read_run(path, "trec") for path in parts.results(count))
+    write_run(output, chain.from_iterable(done), tag="secondlook")
+    parts.remove()
 
 
 class _Watched:

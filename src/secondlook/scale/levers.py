@@ -19,9 +19,8 @@ CHEAP, KEPT = 1 / 6, 1 / 5
 best fifth."""
 
 DISTINCT, EXPONENT, ENTRIES = 50_000_000, 0.83, 1_000_000
-"""A query log for the cache's hit rate, where the user knows no other: Zipf's exponent as Baeza-Yates
-and others found it in a year of a search engine's log (The impact of caching on search engines,
-SIGIR 2007)."""
+"""A query log for the cache's hit rate. The exponent is about what Baeza-Yates and others report of
+a search engine's log (The impact of caching on search engines, SIGIR 2007)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ def _changes(
         )
         yield (
             "cascade",
-            f"a ranker of 1/{1 / CHEAP:.0f} the cost before it, which keeps the best "
-            f"1/{1 / KEPT:.0f}",
+            f"a ranker of 1/{1 / CHEAP:.0f} the cost before it keeps the best 1/{1 / KEPT:.0f}",
             replace(demand, work=demand.work * (CHEAP + KEPT)),
             engine,
             run,
@@ -92,8 +90,7 @@ def _changes(
     hits = QueryLog.zipf(DISTINCT, EXPONENT).lru(ENTRIES)
     yield (
         "cache",
-        f"answers of {ENTRIES:,} queries kept: {hits:.0%} of requests, where {DISTINCT:,} different "
-        f"queries follow Zipf's law with exponent {EXPONENT}",
+        f"answers of {ENTRIES:,} queries kept: {hits:.0%} of requests by Zipf's law",
         replace(demand, cached=demand.cached + (1 - demand.cached) * hits),
         engine,
         "none is lost, but answers are as old as the cache lets them be",
