@@ -19,8 +19,7 @@ CHEAP, KEPT = 1 / 6, 1 / 5
 best fifth."""
 
 DISTINCT, EXPONENT, ENTRIES = 50_000_000, 0.83, 1_000_000
-"""A query log for the cache's hit rate. The exponent is about what Baeza-Yates and others report of
-a search engine's log (The impact of caching on search engines, SIGIR 2007)."""
+"""A query log for the cache's hit rate, and a cache: docs/scale.md has more of both."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Work cut into parts whose results appear whole or not at all: a re-run does only what is missing."""
+"""Work in parts whose results appear whole or not at all: a re-run does only what is missing."""
 
 from __future__ import annotations
 
