@@ -3,10 +3,10 @@
     python benchmarks/plan.py                      a minute for each load
     python benchmarks/plan.py --seconds 300 -o docs/results
 
-The ranker is that of benchmarks/rerank.py, on OpenVINO bf16. It is timed as `secondlook bench` does;
-then clients ask the server at random moments (Poisson), each with one text's pair repeated, 20 times
-by default, so that all pairs are of the same length; the same moments go through the simulation.
-What HTTP adds is measured before, with one document at a time. The machine must do nothing else.
+The ranker is that of benchmarks/rerank.py, on OpenVINO bf16. It is timed as `secondlook bench`
+does; then clients ask the server at random moments (Poisson), each with the same text, 20 times by
+default, so that all pairs are of one length; the same moments go through the simulation. What HTTP
+adds is measured before, with one document at a time. The machine must do nothing else.
 """
 
 from __future__ import annotations

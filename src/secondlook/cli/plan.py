@@ -104,10 +104,10 @@ def plan(
 
 
 def _this_machine(measured: Bench) -> Prices:
-    from secondlook.scale.prices import Machine, Prices
+    from secondlook.scale.prices import Prices
 
-    this = Machine(cores=measured.cores, memory_gb=measured.memory_gb, hourly=0)
-    return Prices(dated=measured.measured, machines={"this machine": this})
+    this = {"cores": measured.cores, "memory_gb": measured.memory_gb, "hourly": 0}
+    return Prices.model_validate({"dated": measured.measured, "machines": {"this machine": this}})
 
 
 def _as_json(

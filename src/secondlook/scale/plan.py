@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,8 @@ from secondlook.scale.queueing import Scoring, fleet, poisson, pool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from secondlook.scale.bench import Bench, Engine
+    from secondlook.scale.queueing import Times
 
 CHUNK_SECONDS, CHUNK_TOKENS = 0.25, 4096
 """What the server of `serve/queue.py` fills a chunk with."""
@@ -30,6 +30,9 @@ _WARM = _REQUESTS // 10  # the first find empty queues
 _SIMULATED_SERVERS = 16
 """A larger fleet is simulated by so many of its servers and their share of the requests: that many
 together wait hardly longer than all would, and never less."""
+
+_FULLEST = 0.95
+"""Busier than that no machine is planned: so few requests would not show how long queues grow."""
 
 _FOR_THE_INDEX = 0.5
 """Of a node's memory: Lucene wants its files in the page cache, the heap takes the other half."""
@@ -120,17 +123,13 @@ class Plan:
         return self.second.cores + (self.first.cores if self.first else 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Planner:
     """Plans for one bench and one list of prices; the same demand gives the same plan."""
 
     bench: Bench
     prices: Prices
     seed: int = 1
-    _offers: dict[str, Machine] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_offers", dict(self.prices.machines))
 
     def plan(self, demand: Demand, engine: Engine) -> Plan:
         """The cheapest machines of the list that answer in time. Raises Infeasible."""
@@ -138,7 +137,7 @@ class Planner:
         found = self._first_look(demand, rate)
         first, arrivals, between = found if found else (None, *self._unlooked(rate))
         name, servers, spent = self._second_look(demand, engine, rate, arrivals, between)
-        machine = self._offers[name]
+        machine = self.prices.machines[name]
         scoring = self.scoring(machine, engine, demand)
         second = Stage(
             machine=name,
@@ -174,9 +173,10 @@ class Planner:
     def _faster(self, machine: Machine) -> float:
         """All its cores against all of the bench's."""
         more = machine.cores / self.bench.cores
-        return machine.speed * more * self.prices.core_efficiency ** max(0.0, log2(more))
+        kept: float = self.prices.core_efficiency ** max(0.0, log2(more))
+        return machine.speed * more * kept
 
-    def _unlooked(self, rate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _unlooked(self, rate: float) -> tuple[Times, Times]:
         arrivals = poisson(rate, _REQUESTS, np.random.default_rng(self.seed))
         return arrivals, np.zeros(_REQUESTS)
 
@@ -185,33 +185,23 @@ class Planner:
         demand: Demand,
         engine: Engine,
         rate: float,
-        arrivals: NDArray[np.float64],
-        between: NDArray[np.float64],
-    ) -> tuple[str, int, NDArray[np.float64]]:
+        arrivals: Times,
+        between: Times,
+    ) -> tuple[str, int, Times]:
         """Machine, how many, and what requests take through both looks."""
         overhead = self.bench.request_seconds or 0.0
-        best: tuple[float, str, int, NDArray[np.float64]] | None = None
+        best: tuple[float, str, int, Times] | None = None
         alone = {}
-        for name, machine in self._offers.items():
+        for name, machine in self.prices.machines.items():
             scoring = self.scoring(machine, engine, demand)
             alone[name] = scoring.alone(demand.candidates) + overhead
-            fewest = ceil(rate / scoring.capacity(demand.candidates)) or 1
+            fewest = ceil(rate / scoring.capacity(demand.candidates) / _FULLEST)
             if alone[name] > demand.p99:
                 continue
             if best and self._monthly(machine, fewest + 1) >= best[0] > 0:
                 continue
-
-            def spent(servers: int, scoring: Scoring = scoring) -> NDArray[np.float64]:
-                some = min(servers, _SIMULATED_SERVERS)
-                rng = np.random.default_rng(self.seed + 1)
-                ready = arrivals * (servers / some) + between
-                order = np.argsort(ready, kind="stable")
-                done = np.empty(_REQUESTS)
-                done[order] = fleet(ready[order], demand.candidates, scoring, some, rng)
-                took: NDArray[np.float64] = (done - ready + between + overhead)[_WARM:]
-                return took
-
-            servers = _fewest(fewest, lambda n, s=spent: _p99(s(n)) <= demand.p99)
+            spent = partial(self._spent, demand, scoring, arrivals, between)
+            servers = _fewest(fewest, _keeps(spent, demand.p99))
             if servers is None:
                 continue
             cost = self._monthly(machine, servers + 1)
@@ -227,9 +217,26 @@ class Planner:
             )
         return best[1], best[2], best[3]
 
-    def _first_look(
-        self, demand: Demand, rate: float
-    ) -> tuple[FirstStage, NDArray[np.float64], NDArray[np.float64]] | None:
+    def _spent(
+        self,
+        demand: Demand,
+        scoring: Scoring,
+        arrivals: Times,
+        between: Times,
+        servers: int,
+    ) -> Times:
+        """What requests take that come to the second look `between` after they came at all."""
+        some = min(servers, _SIMULATED_SERVERS)
+        ready = arrivals * (servers / some) + between
+        order = np.argsort(ready, kind="stable")
+        done = np.empty(_REQUESTS)
+        rng = np.random.default_rng(self.seed + 1)
+        done[order] = fleet(ready[order], demand.candidates, scoring, some, rng)
+        overhead = self.bench.request_seconds or 0.0
+        took: Times = (done - ready + between + overhead)[_WARM:]
+        return took
+
+    def _first_look(self, demand: Demand, rate: float) -> tuple[FirstStage, Times, Times] | None:
         """The machines, when requests come, and what they take.
 
         Every query asks every shard, and costs each the same share of what it would cost one index
@@ -242,16 +249,14 @@ class Planner:
         rng = np.random.default_rng(self.seed + 2)
         variety = _varied(look.jitter, rng)
         allowed = demand.p99 * _FIRST_LOOK_SHARE
-        best: tuple[float, FirstStage, NDArray[np.float64]] | None = None
-        for name, machine in self._offers.items():
+        best: tuple[float, FirstStage, Times] | None = None
+        for name, machine in self.prices.machines.items():
             work = demand.corpus * look.query_seconds / look.documents / machine.speed
             shards = ceil(work * float(np.percentile(variety, 99)) / (allowed / 2))
             takes = variety * work / shards
-            busy = rate * work / shards
-            cores = _fewest(
-                ceil(busy) or 1,
-                lambda n, takes=takes: _p99(pool(arrivals, takes, n) - arrivals) <= allowed,
-            )
+            busy = rate * work / shards / _FULLEST
+            spent = partial(_pooled, arrivals, takes)
+            cores = _fewest(ceil(busy), _keeps(spent, allowed))
             if cores is None:
                 continue
             for_memory = demand.corpus * look.index_bytes * COPIES / 1e9 / _FOR_THE_INDEX
@@ -271,7 +276,7 @@ class Planner:
                 copies=COPIES,
             )
             if best is None or stage.monthly < best[0]:
-                best = stage.monthly, stage, pool(arrivals, takes, cores) - arrivals
+                best = stage.monthly, stage, spent(cores)
         if best is None:
             raise Infeasible("the first look does not keep up on any machine of the list")
         return best[1], arrivals, best[2]
@@ -290,15 +295,21 @@ class Planner:
         return machine.hourly * HOURS_A_MONTH * machines
 
 
-def _varied(jitter: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _varied(jitter: float, rng: np.random.Generator) -> Times:
     """What queries cost, of mean 1."""
     if not jitter:
         return np.ones(_REQUESTS)
     return rng.gamma(1 / jitter**2, jitter**2, _REQUESTS)
 
 
-def _p99(spent: NDArray[np.float64]) -> float:
-    return float(np.percentile(spent[-(_REQUESTS - _WARM) :], 99))
+def _pooled(arrivals: Times, takes: Times, cores: int) -> Times:
+    spent: Times = pool(arrivals, takes, cores) - arrivals
+    return spent
+
+
+def _keeps(spent: Callable[[int], Times], p99: float) -> Callable[[int], bool]:
+    """Whether so many are enough for that p99."""
+    return lambda servers: float(np.percentile(spent(servers), 99)) <= p99
 
 
 def _fewest(at_least: int, enough: Callable[[int], bool]) -> int | None:
