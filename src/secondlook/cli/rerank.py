@@ -99,11 +99,8 @@ def rerank(
         "backend": f"{backend.value} {precision.value}",
     }
     if ray is not None:
-        batches = _batches(_cut(read_run(run), depth))
-        parts = (([asked[one.query_id] for one in batch], batch) for batch in batches)
         tools = partial(reranker, index.absolute(), _found(ranker), backend.value, precision.value)
-        _on_ray(ray, output, job, parts, tools, total)
-        typer.echo(f"{output}: {total:,} pairs")
+        _on_ray(ray, output, job, tools, asked, _cut(read_run(run), depth), total)
         return
     scorer = _Watched(Ranker.load(ranker, backend=backend.value, precision=precision.value))
     made = PartialRun(output, job)
@@ -128,8 +125,9 @@ def _on_ray(
     address: str,
     output: Path,
     job: Mapping[str, object],
-    batches: Iterable[tuple[Sequence[Query], Sequence[Ranking]]],
     tools: Callable[[], Callable[[str], tuple[str, int]]],
+    asked: Mapping[str, Query],
+    rankings: Iterable[Ranking],
     total: int,
 ) -> None:
     """The same batches as on one machine, each a part of the job."""
@@ -142,12 +140,16 @@ def _on_ray(
     from secondlook.scale.rerank import as_work
 
     parts = Parts(output, job)
-    count = parts.give(as_work(queries, rankings) for queries, rankings in batches)
+    count = parts.give(
+        as_work([asked[ranking.query_id] for ranking in batch], batch)
+        for batch in _batches(rankings)
+    )
     with progress("re-ranking", "pairs", total) as advance:
         run(address, parts.missing(count), tools, advance=advance)
     done = (read_run(path, "trec") for path in parts.results(count))
     write_run(output, chain.from_iterable(done), tag="secondlook")
     parts.remove()
+    typer.echo(f"{output}: {total:,} pairs")
 
 
 class _Watched:
