@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from opensearch_cluster import ELASTICSEARCH, Cluster, Unavailable
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Programs that tests start see the same code as the tests, installed or not.
 os.environ["PYTHONPATH"] = str(REPOSITORY / "src")
+# A busy machine is slow, not wrong.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", REPOSITORY.parent / "shared"))
 
 

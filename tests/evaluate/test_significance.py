@@ -120,7 +120,7 @@ def test_a_difference_that_is_the_same_everywhere_is_certain():
     assert randomisation_test(deltas, rng()) == pytest.approx(1 / (1 + RESAMPLES))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30))
 def test_swapping_the_systems_changes_the_sign_and_no_p(values):
     deltas = np.array(values)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from secondlook.errors import MissingDocument
-from secondlook.rank import Searcher, rerank
+from secondlook.rank import Fusion, Searcher, cut, rerank
 from secondlook.retrieve.memory import MemoryIndex
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -60,3 +60,23 @@ def test_all_pairs_are_scored_at_once_and_find_their_query_again():
 def test_a_run_of_another_corpus_is_refused():
     with pytest.raises(MissingDocument, match="'99'"):
         rerank([Query("q", "")], [Ranking("q", (Hit("99", 1.0),))], MemoryIndex([]), Shorter())
+
+
+def test_a_fusion_gives_the_first_look_its_say():
+    index = MemoryIndex(DOCUMENTS)
+    (first,) = index.retrieve([Query("q", "red apple")], 10)
+    only_first = Searcher(index, index, Shorter(), Fusion(1.0))
+    (ranking,) = only_first.search([Query("q", "red apple")], k=3)
+    assert [hit.doc_id for hit in ranking.hits] == [hit.doc_id for hit in first.hits]
+
+
+def test_a_cascade_keeps_what_the_cheap_scorer_likes_with_the_first_looks_scores():
+    queries = [Query("a", "x"), Query("b", "y")]
+    rankings = [
+        Ranking.of("a", [Hit("1", 3.0), Hit("2", 2.0), Hit("3", 1.0)]),
+        Ranking.of("b", [Hit("2", 1.0), Hit("4", 0.5)]),
+    ]
+    scorer = Shorter()
+    kept = cut(queries, rankings, MemoryIndex(DOCUMENTS), scorer, keep=2)
+    assert kept == [Ranking("a", (Hit("1", 3.0), Hit("3", 1.0))), rankings[1]]
+    assert {query.id for query, _ in scorer.seen[0]} == {"a"}, "b is short enough already"

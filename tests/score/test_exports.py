@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,3 +238,12 @@ class TestBatches:
         backend = self.Recorder(checkpoint, workers=4)
         backend.logits(self.features(exported, *[5] * 12))
         assert [pairs for pairs, _ in backend.shapes] == [3, 3, 3, 3]
+
+
+def test_a_ranker_may_be_named_from_where_one_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ranker").mkdir()
+    with replacing_export(Export(Path("ranker"), "onnx", "fp32"), "sha256:0") as made:
+        for path in made.files:
+            path.write_text("a graph")
+    assert Export(tmp_path / "ranker", "onnx", "fp32").graph.read_text() == "a graph"

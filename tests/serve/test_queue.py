@@ -40,7 +40,7 @@ async def until(condition):
         await asyncio.sleep(0.002)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(sizes=st.lists(st.integers(0, 40), min_size=1, max_size=12))
 def test_every_request_gets_its_own_scores(ranker, sizes):
     queue = ScoringQueue(ranker, "tiny", 10_000, Metrics())

@@ -105,7 +105,7 @@ def test_without_an_index_there_is_no_search(url):
 
 
 def test_an_engine_that_is_down_is_left_alone_and_found_again(ranker, engine):
-    breaker = Breaker(failures=2, rest=0.3)
+    breaker = Breaker(failures=2, rest=3.0)
     engine.down = True
     with listening(serving(ranker, index=engine, breaker=breaker)) as url:
         for _ in range(2):
@@ -117,11 +117,11 @@ def test_an_engine_that_is_down_is_left_alone_and_found_again(ranker, engine):
         assert int(refused.headers["retry-after"]) >= 1
         assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": "open"}
         assert "circuit_open 1.0" in httpx.get(f"{url}/metrics").text
-        time.sleep(0.35)
+        time.sleep(3.1)
         assert search(url).status_code == 503  # on trial, and failed
         assert engine.asked == 3
         engine.down = False
-        time.sleep(0.35)
+        time.sleep(3.1)
         assert search(url).status_code == 200
         assert httpx.get(f"{url}/ready").json()["engine"] == "closed"
         asked = {"query": "a", "texts": TEXTS}
@@ -129,11 +129,11 @@ def test_an_engine_that_is_down_is_left_alone_and_found_again(ranker, engine):
 
 
 def test_a_slow_engine_is_a_504_within_the_deadline(ranker, engine):
-    engine.seconds = 1.0
+    engine.seconds = 5.0
     with listening(serving(ranker, index=engine, limits=Limits(deadline=0.3))) as url:
         began = time.monotonic()
         answer = search(url)
-        assert time.monotonic() - began < 0.9
+        assert time.monotonic() - began < 4.5
     assert answer.status_code == 504
     assert "in time" in answer.json()["message"]
 

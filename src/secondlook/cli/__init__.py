@@ -14,10 +14,12 @@ from secondlook.cli import (
     calibrate,
     compare,
     convert,
+    depth,
     doctor,
     eval_,
     explain,
     export,
+    fuse,
     gap,
     index,
     key,
@@ -30,6 +32,7 @@ from secondlook.cli import (
     search,
     serve,
     train,
+    tune,
     types_,
     warm,
 )
@@ -51,6 +54,7 @@ app.command()(rerank.rerank)
 app.command()(add.add)
 app.command()(remove.remove)
 app.command("eval")(eval_.eval_)
+app.command()(depth.depth)
 app.command()(compare.compare)
 app.command()(explain.explain)
 app.command()(gap.gap)
@@ -60,9 +64,11 @@ app.add_typer(types_.app)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.command()(train.train)
+app.command()(tune.tune)
 app.command()(ablate.ablate)
 app.command()(export.export)
 app.command()(calibrate.calibrate)
+app.add_typer(fuse.app)
 app.command()(serve.serve)
 app.command()(key.key)
 app.command()(bench.bench)

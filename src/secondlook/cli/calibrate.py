@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 def calibrate(
     ranker: Annotated[Path, typer.Argument(help="The ranker's folder; it is changed.")],
-    run: Annotated[str, typer.Option(help="A run that this ranker made, with its raw scores.")],
+    run: Annotated[str, typer.Option(help="A run of this ranker before it fused.")],
     qrels: Annotated[str, typer.Option(help="The judgments.")],
     kind: Annotated[
         Kind, typer.Option(help="platt has two numbers to fit; isotonic wants 1,000 pairs or more.")

@@ -94,14 +94,15 @@ def compare(
         alpha=alpha,
     )
     if as_json:
-        typer.echo(json.dumps(_as_json(found), indent=2))
+        typer.echo(json.dumps(as_json_of(found), indent=2))
     else:
-        _show(found)
+        show(found)
     if require and any(run.verdict != require for run in found.runs):
         raise typer.Exit(NOT_MET)
 
 
-def _as_json(found: "Comparisons") -> object:
+def as_json_of(found: "Comparisons") -> object:
+    """All figures, for machines."""
     from secondlook.evaluate.verdict import sentence, warnings
 
     said = asdict(found)
@@ -113,7 +114,8 @@ def _as_json(found: "Comparisons") -> object:
     return said | {"warnings": warnings(found)}
 
 
-def _show(found: "Comparisons") -> None:
+def show(found: "Comparisons") -> None:
+    """A table for each run, the verdict under it, and what to beware of."""
     from rich.console import Console
     from rich.text import Text
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from secondlook.score.ranker import Ranker
-    from secondlook.types import Pair, Query, Ranking
+    from secondlook.types import Corpus, Pair, Query, Ranking
 
 
 class Backend(StrEnum):
@@ -39,6 +39,7 @@ class Precision(StrEnum):
 
 
 _PAIRS_AT_ONCE = 4096  # enough that pairs of like length meet, little to lose by a kill
+_DOCUMENTS_AT_ONCE = 256  # of a ranker with windows, each of which makes many pairs
 
 
 def rerank(
@@ -50,6 +51,21 @@ def rerank(
     depth: Annotated[
         int | None, typer.Option(help="Re-rank only the best so many hits of a query.", min=1)
     ] = None,
+    cascade: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RANKER:KEEP",
+            help="Let a cheaper ranker choose the KEEP hits of each query that this one sees.",
+        ),
+    ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw",
+            help="Write the ranker's own scores, not fused, and a line for each window: what "
+            "`fuse tune` learns from.",
+        ),
+    ] = False,
     backend: Annotated[
         Backend, typer.Option(help="What runs it; auto takes the fastest export, else torch.")
     ] = Backend.auto,
@@ -66,54 +82,66 @@ def rerank(
     """Score every hit of a run anew with a ranker.
 
     The new run appears whole at the end. Interrupted, the same command goes on where it stopped.
+    How texts are cut, marked and pooled, and what the first look's scores add, is the ranker's own
+    affair: there are no flags for it.
+
     With --ray the pairs are scored in parts by workers of one core each, which must see the same
     folders; parts that are done survive the loss of workers and of this program.
-    How texts are cut, marked and pooled is the ranker's own affair: there are no flags for it.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
       -o reranked.trec
+
+      secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
+      --cascade small.ranker:100 -o reranked.trec
     """
     from functools import partial
 
     from secondlook.cli.progress import progress
     from secondlook.data import read_queries, read_run
     from secondlook.data.partial import PartialRun
-    from secondlook.model.checkpoint import open_checkpoint
-    from secondlook.rank import rerank as look_again
+    from secondlook.rank import cut
     from secondlook.retrieve import open_index
     from secondlook.scale.rerank import reranker
-    from secondlook.score.exports import fingerprint
-    from secondlook.score.ranker import Ranker
 
     asked = {query.id: query for query in read_queries(queries)}
-    digest, total = _survey(_cut(read_run(run), depth), asked, queries)
+    cheap, keep = _cascade(cascade)
+    digest, total = _survey(_cut(read_run(run), depth), asked, queries, keep)
     corpus = open_index(index)
-    checkpoint = open_checkpoint(ranker)
+    scorer = _Watched(ranker, backend, precision)
+    chooser = _Watched(cheap, backend, precision) if cheap else None
     job = {
         "pairs": digest,
         "corpus": corpus.card.fingerprint,
-        "weights": fingerprint(checkpoint),
-        "encode": checkpoint.settings.encode.model_dump(mode="json"),
-        "backend": f"{backend.value} {precision.value}",
+        "rankers": [one.made_of for one in (chooser, scorer) if one],
+        "keep": keep,
+        "raw": raw,
     }
     if ray is not None:
+        if chooser or raw:
+            raise typer.BadParameter("takes neither --cascade nor --raw yet", param_hint="--ray")
         tools = partial(reranker, index.absolute(), _found(ranker), backend.value, precision.value)
-        _on_ray(ray, output, job, tools, asked, _cut(read_run(run), depth), total)
+        batches = _batches(_cut(read_run(run), depth), scorer.at_once)
+        _on_ray(ray, output, job, tools, asked, batches, total)
         return
-    scorer = _Watched(Ranker.load(ranker, backend=backend.value, precision=precision.value))
     made = PartialRun(output, job)
     rankings = _cut(read_run(run), depth)
-    before = sum(len(ranking.hits) for ranking in islice(rankings, made.finished))
+    before = sum(_pairs(ranking, keep) for ranking in islice(rankings, made.finished))
     with progress("re-ranking", "pairs", total) as advance:
-        scorer.advance = advance
         advance(before)
-        for batch in _batches(rankings):
+        scorer.advance = advance
+        if chooser:
+            chooser.advance = advance
+        for batch in _batches(rankings, scorer.at_once):
             wanted = [asked[ranking.query_id] for ranking in batch]
-            made.add(look_again(wanted, batch, corpus, scorer))
+            if chooser:
+                batch = cut(wanted, batch, corpus, chooser, keep, chooser.ranker.fusion)
+            made.add(scorer.look(wanted, batch, corpus, raw=raw))
     made.finish()
-    typer.echo(f"{output}: {total:,} pairs{scorer.truncation()}")
+    if chooser:
+        typer.echo(f"{cheap}: {chooser.cost()}, to keep {keep} of each query")
+    typer.echo(f"{output}: {scorer.cost()}")
 
 
 def _found(ranker: str) -> str:
@@ -127,7 +155,7 @@ def _on_ray(
     job: Mapping[str, object],
     tools: Callable[[], Callable[[str], tuple[str, int]]],
     asked: Mapping[str, Query],
-    rankings: Iterable[Ranking],
+    batches: Iterable[list[Ranking]],
     total: int,
 ) -> None:
     """The same batches as on one machine, each a part of the job."""
@@ -141,8 +169,7 @@ def _on_ray(
 
     parts = Parts(output, job)
     count = parts.give(
-        as_work([asked[ranking.query_id] for ranking in batch], batch)
-        for batch in _batches(rankings)
+        as_work([asked[ranking.query_id] for ranking in batch], batch) for batch in batches
     )
     with progress("re-ranking", "pairs", total) as advance:
         run(address, parts.missing(count), tools, advance=advance)
@@ -153,28 +180,81 @@ def _on_ray(
 
 
 class _Watched:
-    """The ranker, with what a person wants to know of its work."""
+    """A ranker, with what a person wants to know of its work."""
 
-    def __init__(self, ranker: Ranker) -> None:
-        self.ranker = ranker
+    def __init__(self, source: str, backend: Backend, precision: Precision) -> None:
+        from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.score.exports import fingerprint
+        from secondlook.score.ranker import Ranker
+
+        self.ranker = Ranker.load(source, backend=backend.value, precision=precision.value)
         self.advance: Callable[[int], None] = lambda _: None
-        self._cut_texts, self._cut_tokens, self._pairs = 0, 0, 0
+        settings = self.ranker.settings
+        self.made_of = {
+            "weights": fingerprint(open_checkpoint(source)),
+            "encode": settings.encode.model_dump(mode="json"),
+            "fusion": settings.fusion and settings.fusion.model_dump(mode="json"),
+            "backend": f"{backend.value} {precision.value}",
+        }
+        self.at_once = _DOCUMENTS_AT_ONCE if settings.encode.windows else _PAIRS_AT_ONCE
+        self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
+
+    def look(
+        self, queries: list[Query], rankings: list[Ranking], corpus: Corpus, *, raw: bool
+    ) -> list[Ranking]:
+        """The second look at a batch of rankings."""
+        from secondlook.rank import rerank as look_again
+        from secondlook.score.raw import raw_windows
+
+        if not raw:
+            return look_again(queries, rankings, corpus, self, self.ranker.fusion)
+        if self.ranker.settings.encode.windows is None:
+            return look_again(queries, rankings, corpus, self)
+        began = monotonic()
+        made = raw_windows(queries, rankings, corpus, self.ranker)
+        self._count(sum(len(ranking.hits) for ranking in rankings), began)
+        return made
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        began = monotonic()
         scored = self.ranker.scored(pairs)
-        self._pairs += len(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
         self._cut_tokens += int(scored.cut.sum())
-        self.advance(len(pairs))
+        self._count(len(pairs), began)
         return scored.scores
 
-    def truncation(self) -> str:
+    def _count(self, pairs: int, began: float) -> None:
+        self._pairs += pairs
+        self._seconds += monotonic() - began
+        self.advance(pairs)
+
+    def cost(self) -> str:
+        spent = f"{self._pairs:,} pairs"
+        if self._seconds:
+            rate = self._pairs / self._seconds
+            spent += f" in {self._seconds:,.1f} s ({rate:,.1f} a second)"
         if not self._cut_texts:
-            return ", no text cut short"
+            return f"{spent}, no text cut short"
         return (
-            f"; {self._cut_texts:,} of {self._pairs:,} texts were longer than the ranker reads "
-            f"and cut short, by {self._cut_tokens / self._cut_texts:,.0f} tokens on average"
+            f"{spent}; {self._cut_texts:,} of {self._pairs:,} texts were longer than the ranker "
+            f"reads and cut short, by {self._cut_tokens / self._cut_texts:,.0f} tokens on average"
         )
+
+
+def _cascade(given: str | None) -> tuple[str, int]:
+    """The cheaper ranker and how many hits it keeps; no name without a cascade."""
+    if given is None:
+        return "", 0
+    name, _, keep = given.rpartition(":")
+    if not (name and keep.isdecimal() and int(keep)):
+        raise typer.BadParameter(f"{given!r} is not RANKER:KEEP, such as small.ranker:100")
+    return name, int(keep)
+
+
+def _pairs(ranking: Ranking, keep: int) -> int:
+    """How many pairs are scored for a ranking, by both rankers of a cascade together."""
+    hits = len(ranking.hits)
+    return hits + keep if 0 < keep < hits else hits
 
 
 def _cut(rankings: Iterable[Ranking], depth: int | None) -> Iterator[Ranking]:
@@ -182,7 +262,7 @@ def _cut(rankings: Iterable[Ranking], depth: int | None) -> Iterator[Ranking]:
 
 
 def _survey(
-    rankings: Iterable[Ranking], asked: Mapping[str, Query], queries: str
+    rankings: Iterable[Ranking], asked: Mapping[str, Query], queries: str, keep: int
 ) -> tuple[str, int]:
     """What the job is made of and how many pairs it has; a query without text is refused here."""
     from secondlook.errors import MissingQuery
@@ -192,20 +272,20 @@ def _survey(
         if ranking.query_id not in asked:
             raise MissingQuery(ranking.query_id, queries)
         query = asked[ranking.query_id]
-        names = (query.id, query.text, str(query.type), *(hit.doc_id for hit in ranking.hits))
-        digest.update("\x00".join(names).encode() + b"\n")
-        total += len(ranking.hits)
+        hits = (part for hit in ranking.hits for part in (hit.doc_id, repr(hit.score)))
+        digest.update("\x00".join((query.id, query.text, str(query.type), *hits)).encode() + b"\n")
+        total += _pairs(ranking, keep)
     return digest.hexdigest(), total
 
 
-def _batches(rankings: Iterable[Ranking]) -> Iterator[list[Ranking]]:
+def _batches(rankings: Iterable[Ranking], at_once: int) -> Iterator[list[Ranking]]:
     """Whole rankings together, until they make a good number of pairs."""
     batch: list[Ranking] = []
     pairs = 0
     for ranking in rankings:
         batch.append(ranking)
         pairs += len(ranking.hits)
-        if pairs >= _PAIRS_AT_ONCE:
+        if pairs >= at_once:
             yield batch
             batch, pairs = [], 0
     if batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from secondlook.types import Document, Ranking
+    from secondlook.types import Corpus, Document, Query, Ranking
 
 _SNIPPET = 240  # characters
 
@@ -33,6 +34,7 @@ def search(
     """Search an index and show the best hits, the matched words highlighted.
 
     With a ranker, both looks stand side by side, and each hit of the second shows how far it moved.
+    Of a document that the ranker reads in windows, its best window is shown.
 
     [bold]Examples[/bold]
 
@@ -40,7 +42,6 @@ def search(
 
       secondlook search scifact.index "vitamin d and bone density" --ranker my.ranker
     """
-    from secondlook.rank import rerank
     from secondlook.retrieve import open_index
     from secondlook.types import Query
 
@@ -48,51 +49,88 @@ def search(
     query = Query("search", words)
     (first,) = engine.retrieve([query], k if ranker is None else max(k, depth))
     looks = [first]
-    scores = [hit.score for hit in first.hits]
+    hits = {hit.doc_id: _Shown(hit.score) for hit in first.hits}
     if ranker is not None:
-        import numpy as np
-
-        from secondlook.score.ranker import Ranker
-
-        loaded = Ranker.load(ranker)
-        looks += rerank([query], [first], engine, loaded)
-        raw = np.array([hit.score for hit in looks[-1].hits], np.float32)
-        scores = loaded.shown(raw).tolist()
+        second, hits = _second_look(ranker, query, first, engine)
+        looks.append(second)
     shown = dict.fromkeys(hit.doc_id for look in looks for hit in look.hits[:k])
     texts = dict(zip(shown, engine.fetch(list(shown)), strict=True))
     if as_json:
         import json
 
-        typer.echo(json.dumps(_for_machines(looks, scores[:k], texts), ensure_ascii=False))
+        typer.echo(json.dumps(_for_machines(looks, hits, texts, k), ensure_ascii=False))
     elif not texts:
         typer.echo("nothing found: no document shares a word with the query", err=True)
     else:
         from rich.console import Console
 
-        Console().print(_table(looks, scores[:k], texts, words))
+        Console().print(_table(looks, hits, texts, k, words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown of a hit of the last look."""
+
+    score: float
+    """Where the looks are fused, the fused score; `ranker_score` is then the ranker's own."""
+    ranker_score: float | None = None
+    passage: tuple[int, int] | None = None
+    """Where the best window of a document in windows begins and ends, in characters."""
+
+
+def _second_look(
+    source: str, query: Query, first: Ranking, corpus: Corpus
+) -> tuple[Ranking, dict[str, _Shown]]:
+    from secondlook.rank import second_look
+    from secondlook.score.ranker import Ranker
+
+    ranker = Ranker.load(source)
+    texts = corpus.fetch([hit.doc_id for hit in first.hits])
+    encoded = ranker.encode([(query, text) for text in texts])
+    scored = ranker.score_encoded(encoded)
+    second = second_look(first, scored.scores, ranker.fusion)
+    own = ranker.shown(scored.scores).tolist()
+    final = {hit.doc_id: hit.score for hit in second.hits} if ranker.fusion else {}
+    hits = {
+        hit.doc_id: _Shown(
+            score=final.get(hit.doc_id, own_score),
+            ranker_score=own_score if final else None,
+            passage=one.spans[best] if len(one.spans) > 1 else None,
+        )
+        for hit, own_score, one, best in zip(
+            first.hits, own, encoded, scored.best.tolist(), strict=True
+        )
+    }
+    return second, hits
 
 
 def _for_machines(
-    looks: list[Ranking], scores: list[float], texts: Mapping[str, Document]
+    looks: list[Ranking], shown: Mapping[str, _Shown], texts: Mapping[str, Document], k: int
 ) -> list[dict[str, Any]]:
-    """The hits of the last look; with two looks, where the first one had them.
-
-    `scores` are the last look's, as users see them, for as many hits as are shown.
-    """
+    """The hits of the last look; with two looks, where the first one had them."""
     first = {hit.doc_id: (rank, hit) for rank, hit in enumerate(looks[0].hits, start=1)}
     hits = []
-    for rank, (hit, score) in enumerate(zip(looks[-1].hits, scores, strict=False), start=1):
-        document = texts[hit.doc_id]
-        shown: dict[str, Any] = {"rank": rank, "id": hit.doc_id, "score": score}
+    for rank, hit in enumerate(looks[-1].hits[:k], start=1):
+        document, own = texts[hit.doc_id], shown[hit.doc_id]
+        one: dict[str, Any] = {"rank": rank, "id": hit.doc_id, "score": own.score}
         if len(looks) > 1:
             first_rank, first_hit = first[hit.doc_id]
-            shown |= {"first_rank": first_rank, "first_score": first_hit.score}
-        hits.append(shown | {"title": document.title, "text": document.text})
+            one |= {"first_rank": first_rank, "first_score": first_hit.score}
+        if own.ranker_score is not None:
+            one["ranker_score"] = own.ranker_score
+        if own.passage is not None:
+            start, end = own.passage
+            one["passage"] = {"start": start, "end": end, "text": document.text[start:end]}
+        hits.append(one | {"title": document.title, "text": document.text})
     return hits
 
 
 def _table(
-    looks: list[Ranking], scores: list[float], texts: Mapping[str, Document], words: str
+    looks: list[Ranking],
+    shown: Mapping[str, _Shown],
+    texts: Mapping[str, Document],
+    k: int,
+    words: str,
 ) -> Table:
     from rich import box
     from rich.table import Table
@@ -100,13 +138,13 @@ def _table(
     names = ["first look", "second look"] if len(looks) > 1 else ["hit"]
     table = Table("", *names, box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
     before = {hit.doc_id: rank for rank, hit in enumerate(looks[0].hits, start=1)}
-    for rank, last_score in enumerate(scores, start=1):
+    for rank, row in enumerate(zip(*(look.hits[:k] for look in looks), strict=True), start=1):
         cells = []
-        for number, look in enumerate(looks, start=1):
-            hit = look.hits[rank - 1]
-            score = last_score if number == len(looks) else hit.score
+        for number, hit in enumerate(row, start=1):
+            last = shown[hit.doc_id] if number == len(looks) else _Shown(hit.score)
             moved = _moved(before[hit.doc_id] - rank) if number > 1 else None
-            cells.append(_cell(hit.doc_id, score, moved, _snippet(texts[hit.doc_id], words)))
+            snippet = _snippet(texts[hit.doc_id], last.passage, words)
+            cells.append(_cell(hit.doc_id, last.score, moved, snippet))
         table.add_row(str(rank), *cells)
     return table
 
@@ -127,15 +165,16 @@ def _cell(doc_id: str, score: float, moved: tuple[str, str] | None, snippet: Tex
     return head.append("\n").append_text(snippet)
 
 
-def _snippet(document: Document, words: str) -> Text:
-    """The stretch of the text with the most matched words, these highlighted."""
+def _snippet(document: Document, passage: tuple[int, int] | None, words: str) -> Text:
+    """The stretch of the text or its passage with the most matched words, these highlighted."""
     from rich.text import Text
 
     from secondlook.retrieve.analyze import EnglishAnalyzer
 
     analyzer = EnglishAnalyzer()
     wanted = frozenset(analyzer.terms(words))
-    text = f"{document.title}. {document.text}" if document.title else document.text
+    text = document.text if passage is None else document.text[slice(*passage)]
+    text = f"{document.title}. {text}" if document.title else text
     matched = [(start, end) for start, end, term in analyzer.spans(text) if term in wanted]
     begin = max(
         (start for start, _ in matched),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,14 @@ def warm(
             "documents seen before are scored faster.",
         ),
     ] = 0,
+    window: Annotated[
+        int | None,
+        typer.Option(min=1, help="Read long documents in windows of so many words; else cut them."),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(min=1, help="Words from window to window; half of one if not given."),
+    ] = None,
     query_prompt: Annotated[
         str | None, typer.Option(help="Before every query, where BASE does not say it itself.")
     ] = None,
@@ -38,11 +46,15 @@ def warm(
       secondlook warm sentence-transformers/all-MiniLM-L6-v2 -o ranker
 
       secondlook warm ./e5 -o ranker --query-prompt "query: " --document-prompt "passage: "
+
+      secondlook warm ./e5 -o ranker --window 150
     """
     from secondlook.model.network import new_warm, save_model
 
     given = {"query_prompt": query_prompt, "document_prompt": document_prompt}
-    encode = {name: prompt for name, prompt in given.items() if prompt is not None}
+    encode: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
+    if window is not None:
+        encode["windows"] = {"length": window, "stride": stride or max(1, window // 2)}
     model = new_warm(base, separate_layers=separate_layers, encode=encode)
     save_model(model, output)
     settings = model.settings.encode

@@ -53,6 +53,13 @@ class IsotonicCalibration(Settings):
         return self
 
 
+class FusionSettings(Settings):
+    """score = weight · first look + (1 - weight) · ranker, each on a scale made for the query."""
+
+    weight: float = Field(ge=0, le=1)
+    scale: Literal["min-max", "z", "ranks"] = "min-max"
+
+
 class Phase(Settings):
     """A step of training that made this checkpoint from the one before."""
 
@@ -86,6 +93,8 @@ class RankerSettings(Settings):
     calibration: Annotated[
         PlattCalibration | IsotonicCalibration | None, Field(discriminator="kind")
     ] = None
+    fusion: FusionSettings | None = None
+    """What the first look's score adds to the ranker's; nothing where it is None."""
     lineage: Lineage
 
     @property

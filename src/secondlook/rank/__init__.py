@@ -1,5 +1,6 @@
 """Both looks together."""
 
-from secondlook.rank.searcher import Searcher, rerank
+from secondlook.rank.fusion import Fusion, second_look
+from secondlook.rank.searcher import Searcher, cut, rerank
 
-__all__ = ["Searcher", "rerank"]
+__all__ = ["Fusion", "Searcher", "cut", "rerank", "second_look"]

@@ -52,7 +52,7 @@ def reranker(
 
     def do(work: str) -> tuple[str, int]:
         queries, rankings = from_work(work)
-        made = rerank(queries, rankings, corpus, scorer)
+        made = rerank(queries, rankings, corpus, scorer, scorer.fusion)
         lines = "".join(line + "\n" for line in run_lines(made, "secondlook"))
         return lines, sum(len(ranking.hits) for ranking in rankings)
 

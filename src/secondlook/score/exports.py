@@ -161,7 +161,8 @@ def replacing_export(export: Export, made_from: str) -> Iterator[Export]:
     `made_from` is the fingerprint of what it is made from.
     """
     export.graph.parent.mkdir(exist_ok=True)
-    with TemporaryDirectory(dir=export.folder, prefix=".export.") as scratch:
+    # absolute: below a relative folder, Python 3.11 names the scratch relatively too
+    with TemporaryDirectory(dir=export.folder.absolute(), prefix=".export.") as scratch:
         made = Export(export.folder / scratch, export.engine, export.precision)
         made.graph.parent.mkdir()
         yield made

@@ -13,6 +13,7 @@ from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.encode.windows import pool
 from secondlook.evaluate.calibration import sigmoid
 from secondlook.model.checkpoint import TYPES, locate
+from secondlook.rank.fusion import Fusion
 from secondlook.score.backends import open_backend
 from secondlook.score.calibration import calibrate
 from secondlook.types import Document, Query
@@ -70,7 +71,8 @@ class Ranker:
     `score` gives raw scores, for ranking and fusing: the logit, pooled over windows where the
     checkpoint has them. `predict` and `rank` give what users see: a probability where the
     checkpoint is calibrated, else what sentence-transformers would show (see `activation` in the
-    checkpoint's settings). The order is the same.
+    checkpoint's settings). The order is the same. Where a first look's scores are known too,
+    `fusion` says what they add.
     """
 
     def __init__(
@@ -152,6 +154,23 @@ class Ranker:
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """One raw score per pair, in the order given; higher is more relevant."""
         return self.scored(pairs).scores
+
+    def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
+        """Each pair's raw scores before pooling, one for every window of its document."""
+        parts = self.encoder.windows([document for _, document in pairs])
+        rows = [
+            (query, one.document)
+            for (query, _), some in zip(pairs, parts, strict=True)
+            for one in some
+        ]
+        scores = self.backend.logits(self.encoder.encode(rows))
+        return np.split(scores, np.cumsum([len(some) for some in parts])[:-1]) if parts else []
+
+    @property
+    def fusion(self) -> Fusion | None:
+        """How `rank.second_look` makes one score of the first look's and this ranker's."""
+        own = self.settings.fusion
+        return None if own is None else Fusion(own.weight, own.scale)
 
     def predict(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """One score per (query text, document text), as users see it."""

@@ -282,7 +282,8 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
         if name in logged
     ]
     metrics = {"steps": float(steps), "queries": float(len(run.plan.found.rows))}
-    trained = start.settings.model_copy(update={"trained": True, "calibration": None})
+    void = {"calibration": None, "fusion": None}  # they were fitted to other scores
+    trained = start.settings.model_copy(update={"trained": True} | void)
     model = replace(start, settings=trained)
     for name, was in run.at_start.items():
         best = run.state.best_metric

@@ -1,0 +1,95 @@
+"""`secondlook depth`: what looking deeper is worth, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from secondlook.evaluate.depth import Depth
+    from secondlook.types import Ranking
+
+
+def depth(
+    qrels: Annotated[str, typer.Argument(metavar="QRELS", help="The judgments.")],
+    first: Annotated[str, typer.Argument(metavar="FIRST_RUN", help="The first look's run.")],
+    second: Annotated[str, typer.Argument(metavar="SECOND_RUN", help="The same hits, re-ranked.")],
+    measure: Annotated[
+        str, typer.Option("--measure", "-m", help="As ir-measures spells it.")
+    ] = "nDCG@10",
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Pairs a second, as `rerank` says it; for the time of a query."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw quality over cost: a .png or .svg.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+) -> None:
+    """Show how deep the second look has to go, and what each depth costs.
+
+    For each depth: the measure, the best that any ranker could make of these hits (the ceiling),
+    and how many pairs a query costs. Below the depth, hits stand as the first look had them.
+
+    [bold]Example[/bold]
+
+      secondlook depth qrels.tsv bm25.trec reranked.trec --rate 255
+    """
+    from secondlook.data import read_qrels, read_run
+    from secondlook.evaluate.depth import depth_curve
+
+    found, again = list(read_run(first)), list(read_run(second))
+    curve = depth_curve(read_qrels(qrels), found, again, measure)
+    costs = [_pairs_per_query(found, one.depth) for one in curve]
+    if plot is not None:
+        _draw(plot, curve, costs, measure, rate)
+    rows = [
+        {"depth": one.depth, measure: one.reached, "ceiling": one.ceiling, "pairs": cost}
+        | ({"ms": 1000 * cost / rate} if rate else {})
+        for one, cost in zip(curve, costs, strict=True)
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    heads = ["depth", measure, "ceiling", "pairs/query", *(["ms/query"] if rate else [])]
+    table = Table(*heads, box=box.SIMPLE_HEAD)
+    for row in rows:
+        place, *values = row.values()
+        quality = [f"{value:.4f}" for value in values[:2]]
+        table.add_row(str(place), *quality, *(f"{value:,.0f}" for value in values[2:]))
+    Console().print(table)
+
+
+def _pairs_per_query(first: Sequence[Ranking], depth: int) -> float:
+    return sum(min(depth, len(ranking.hits)) for ranking in first) / max(1, len(first))
+
+
+def _draw(
+    path: Path, curve: Sequence[Depth], costs: Sequence[float], measure: str, rate: float | None
+) -> None:
+    from secondlook.errors import MissingExtra
+
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("report", "the plot") from error
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    spent = [1000 * cost / rate for cost in costs] if rate else costs
+    axes.plot(spent, [one.reached for one in curve], marker="o", label="reached")
+    axes.plot(spent, [one.ceiling for one in curve], linestyle="--", label="ceiling")
+    axes.set_xlabel("milliseconds a query" if rate else "pairs a query")
+    axes.set_ylabel(measure)
+    axes.legend()
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,71 @@
+"""Both looks' scores as one: the only place where they meet, in verbs, evaluation and server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from secondlook.types import Hit, Ranking
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+Scale = Literal["min-max", "z", "ranks"]
+_RRF = 60
+"""Cormack, Clarke and Büttcher (2009): how little the very first ranks stand out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """weight · first look + (1 - weight) · second look, each brought to a common scale.
+
+    The scale is made anew for each query from the scores of its hits: `min-max` lays them between
+    0 and 1, `z` gives them mean 0 and deviation 1, `ranks` takes 1 / (60 + rank) instead, which
+    with a weight of .5 is reciprocal rank fusion. None of them sees by what factor an engine
+    scales its scores. Over windows that are pooled by `top` this is CCNU's document score,
+    β·BM25 + (1-β)·Σ wᵢSᵢ.
+    """
+
+    weight: float
+    scale: Scale = "min-max"
+
+
+def fuse(first: ArrayLike, second: ArrayLike, fusion: Fusion) -> Floats:
+    """The final score of each hit of one query, from both looks' scores of the same hits."""
+    fused: Floats = fusion.weight * _scaled(first, fusion.scale)
+    fused += (1 - fusion.weight) * _scaled(second, fusion.scale)
+    return fused
+
+
+def second_look(first: Ranking, scores: ArrayLike, fusion: Fusion | None = None) -> Ranking:
+    """The first look's hits with their final score, best first.
+
+    `scores` are the second look's, in the order of the hits. Without a fusion they are final.
+    """
+    if fusion is not None:
+        scores = fuse([hit.score for hit in first.hits], scores, fusion)
+    final = np.asarray(scores).tolist()
+    hits = [Hit(hit.doc_id, score) for hit, score in zip(first.hits, final, strict=True)]
+    return Ranking.of(first.query_id, hits)
+
+
+def _scaled(scores: ArrayLike, scale: Scale) -> Floats:
+    """Scores that are all alike say nothing: they become 0, or share the order they came in."""
+    values = np.asarray(scores, np.float64)
+    if not len(values):
+        return values
+    if scale == "ranks":
+        ranks = np.empty(len(values))
+        ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
+        return 1 / (_RRF + ranks)
+    base, spread = values.min(), np.ptp(values)
+    if scale == "z":
+        base, spread = values.mean(), values.std()
+    if spread < np.finfo(np.float32).eps * np.abs(values).max():
+        return np.zeros(len(values))
+    scaled: Floats = (values - base) / spread
+    return scaled

@@ -1,0 +1,71 @@
+"""A run of raw scores: what a ranker says before pooling and fusing, and what these learn from.
+
+Where documents are scored in windows, a line stands for a window: `doc#2` is the third one of
+`doc`, as in the runs of segments that MS MARCO's documents are ranked by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secondlook.errors import MalformedInput
+from secondlook.types import Hit, Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from secondlook.score.ranker import Ranker
+    from secondlook.types import Corpus, Query
+
+_MARK = "#"
+
+
+def raw_windows(
+    queries: Sequence[Query], rankings: Sequence[Ranking], corpus: Corpus, ranker: Ranker
+) -> list[Ranking]:
+    """The windows of the hits, scored, whatever the ranker's pooling."""
+    wanted = dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits)
+    texts = dict(zip(wanted, corpus.fetch(list(wanted)), strict=True))
+    scores = iter(
+        ranker.score_windows(
+            [
+                (query, texts[hit.doc_id])
+                for query, ranking in zip(queries, rankings, strict=True)
+                for hit in ranking.hits
+            ]
+        )
+    )
+    return [
+        Ranking.of(
+            ranking.query_id,
+            [
+                Hit(f"{hit.doc_id}{_MARK}{number}", score)
+                for hit in ranking.hits
+                for number, score in enumerate(next(scores).tolist())
+            ],
+        )
+        for ranking in rankings
+    ]
+
+
+def windows_of(ranking: Ranking) -> Mapping[str, NDArray[np.float32]]:
+    """Document id → the scores of its windows, in the document's order."""
+    found: dict[str, dict[int, float]] = {}
+    for hit in ranking.hits:
+        doc_id, mark, number = hit.doc_id.rpartition(_MARK)
+        if not (mark and number.isdecimal()):
+            raise MalformedInput(
+                f"query {ranking.query_id!r} of the run",
+                None,
+                f"{hit.doc_id!r} is no window (such as doc#0), and the ranker reads documents in "
+                "windows; make the run with `secondlook rerank --raw`",
+            )
+        found.setdefault(doc_id, {})[int(number)] = hit.score
+    return {
+        doc_id: np.array([own[number] for number in sorted(own)], np.float32)
+        for doc_id, own in found.items()
+    }

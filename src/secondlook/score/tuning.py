@@ -1,0 +1,148 @@
+"""Which pooling and which fusion suit a ranker, by judgments of both looks' hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secondlook.encode.windows import pool
+from secondlook.errors import SecondlookError
+from secondlook.evaluate.measures import evaluate
+from secondlook.evaluate.tuning import cross_validate
+from secondlook.rank.fusion import Fusion, Scale, second_look
+from secondlook.score.raw import windows_of
+from secondlook.types import Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from secondlook.encode.settings import WindowSettings
+    from secondlook.evaluate.tuning import Tuned
+    from secondlook.types import Qrels
+
+SCALES: tuple[Scale, ...] = ("min-max", "z", "ranks")
+WEIGHTS = tuple(step / 20 for step in range(1, 21))
+_SIMPLE = ("max", "first", "mean")
+_TOP = (2, 3, 5)
+"""How many of a document's best windows count, with equal weights or with 1, 1/2, 1/3, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to make a document's final score: `pooling` of its windows, and `fusion`."""
+
+    pooling: WindowSettings | None
+    fusion: Fusion | None
+
+    @property
+    def simple(self) -> bool:
+        """Whether one of the looks decides alone."""
+        return self.fusion is None or self.fusion.weight == 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looks:
+    """Both looks' scores of the same hits."""
+
+    first: tuple[Ranking, ...]
+    """Of the first look only those hits that the second look has scored."""
+    second: NDArray[np.float32]  # [windows], raw: hit after hit
+    counts: NDArray[np.intp]  # [hits], how many windows each has
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuning:
+    """Every way, with what each query reached by it."""
+
+    ways: tuple[Way, ...]
+    values: NDArray[np.float64]  # [ways, queries]
+    folds: int
+    seed: int
+
+    def among(self, wanted: Callable[[Way], bool]) -> tuple[Way, Tuned]:
+        """The best of the wanted ways, and what choosing among them is worth on new queries.
+
+        Queries are dealt into the same folds at every call.
+        """
+        chosen = [place for place, way in enumerate(self.ways) if wanted(way)]
+        rng = np.random.default_rng(self.seed)
+        simple = np.array([self.ways[place].simple for place in chosen])
+        tuned = cross_validate(self.values[chosen], simple, self.folds, rng)
+        return self.ways[chosen[tuned.best]], tuned
+
+
+def read_looks(first: Iterable[Ranking], raw: Iterable[Ranking], *, windows: bool) -> Looks:
+    """Both looks of the queries that the raw run has; `windows` where its hits are windows."""
+    found = {ranking.query_id: ranking for ranking in first}
+    kept, scores, counts = [], [], []
+    for ranking in raw:
+        own = (
+            windows_of(ranking)
+            if windows
+            else {hit.doc_id: np.array([hit.score], np.float32) for hit in ranking.hits}
+        )
+        before = found.get(ranking.query_id, Ranking(ranking.query_id, ()))
+        hits = tuple(hit for hit in before.hits if hit.doc_id in own)
+        if len(hits) < len(own):
+            raise SecondlookError(
+                f"query {ranking.query_id!r}: the second look scored documents that the first "
+                "look's run does not have; give the run that was re-ranked"
+            )
+        kept.append(Ranking(ranking.query_id, hits))
+        scores += [own[hit.doc_id] for hit in hits]
+        counts += [len(own[hit.doc_id]) for hit in hits]
+    if not counts:
+        raise SecondlookError("the run of raw scores is empty; there is nothing to tune")
+    return Looks(tuple(kept), np.concatenate(scores), np.array(counts, np.intp))
+
+
+def ways(windows: WindowSettings | None) -> list[Way]:
+    """Every way that is tried, the simplest first: the ranker alone, then with the first look."""
+    fusions = [None, *(Fusion(weight, scale) for scale in SCALES for weight in WEIGHTS)]
+    return [Way(pooling, fusion) for pooling in _poolings(windows) for fusion in fusions]
+
+
+def tune(
+    looks: Looks, qrels: Qrels, tried: Sequence[Way], measure: str, *, folds: int, seed: int
+) -> Tuning:
+    """What each query reaches by each way."""
+    values = []
+    pooled: dict[WindowSettings | None, NDArray[np.float32]] = {}
+    for way in tried:
+        if way.pooling not in pooled:
+            pooled[way.pooling] = _pooled(looks, way.pooling)
+        final = _final(looks.first, pooled[way.pooling], way.fusion)
+        (per_query,) = evaluate(qrels, final, [measure]).per_query.values()
+        values.append(list(per_query.values()))
+    return Tuning(tuple(tried), np.array(values), folds, seed)
+
+
+def _pooled(looks: Looks, pooling: WindowSettings | None) -> NDArray[np.float32]:
+    if pooling is None:
+        return looks.second
+    return pool(looks.second, looks.counts.tolist(), pooling)
+
+
+def _final(
+    first: Sequence[Ranking], scores: NDArray[np.float32], fusion: Fusion | None
+) -> Iterator[Ranking]:
+    start = 0
+    for ranking in first:
+        end = start + len(ranking.hits)
+        yield second_look(ranking, scores[start:end], fusion)
+        start = end
+
+
+def _poolings(windows: WindowSettings | None) -> list[WindowSettings | None]:
+    if windows is None:
+        return [None]
+    level = [(1 / n,) * n for n in _TOP]
+    falling = [tuple(1 / rank for rank in range(1, n + 1)) for n in _TOP]
+    return [
+        *(windows.model_copy(update={"pooling": name, "weights": ()}) for name in _SIMPLE),
+        *(windows.model_copy(update={"pooling": "top", "weights": w}) for w in level + falling),
+    ]

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from typer.testing import CliRunner
+
+import tiny
+from secondlook.cli import app
+from secondlook.cli.tune import NOT_SHIPPED
+from secondlook.data import read_qrels
+from secondlook.data.splits import read_splits
+from secondlook.errors import SecondlookError
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Documents of letters; a query asks for letters of its own document."""
+    rng = random.Random(3)
+    folder = tmp_path / "data"
+    (folder / "qrels").mkdir(parents=True)
+    texts = {f"d{n}": rng.choices(LETTERS, k=8) for n in range(30)}
+    with (folder / "corpus.jsonl").open("w") as corpus:
+        for doc_id, letters in texts.items():
+            corpus.write(json.dumps({"_id": doc_id, "text": " ".join(letters)}) + "\n")
+    with (folder / "queries.jsonl").open("w") as queries:
+        for doc_id, letters in texts.items():
+            asked = " ".join(rng.sample(letters, 3))
+            queries.write(json.dumps({"_id": f"q-{doc_id}", "text": asked}) + "\n")
+    rows = "".join(f"q-{doc_id}\t{doc_id}\t1\n" for doc_id in texts)
+    (folder / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\n" + rows)
+    return folder
+
+
+def tune(data, *more):
+    base = tiny.save(tiny.encoder(), data.parent / "base")
+    given = data, "-o", data.parent / "out", "--base", base, "--depth", 10, "--device", "cpu"
+    return CliRunner().invoke(app, ["tune", *map(str, given), *more], catch_exceptions=False)
+
+
+@pytest.mark.timeout(300)
+def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, monkeypatch):
+    monkeypatch.setattr("secondlook.cli.report.report", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tune(data, "--minutes", "0.2")
+    out = data.parent / "out"
+    trained = out / "work" / "tuned" / "model.safetensors"
+    made = trained.stat().st_mtime_ns
+    assert not (out / "ranker").exists()
+    monkeypatch.undo()
+
+    done = tune(data, "--minutes", "0.2")
+
+    assert trained.stat().st_mtime_ns == made
+    told = json.loads((out / "verdict.json").read_text())
+    assert [run["run"] for run in told["runs"]] == ["untuned", "tuned"]
+    assert "<html" in (out / "report.html").read_text()
+    helps = told["runs"][1]["verdict"] == "helps"
+    assert done.exit_code == (0 if helps else NOT_SHIPPED)
+    assert (out / "ranker").exists() == helps
+
+    assert tune(data, "--ship").exit_code == 0
+    settings = json.loads((out / "ranker" / "secondlook.json").read_text())
+    assert settings["calibration"] is not None
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_no_query_is_learnt_from_and_judged_by(data):
+    splits = read_splits(data)
+    parts = [set(splits.train), set(splits.dev), set(splits.test)]
+    assert [len(part) for part in parts] == [19, 5, 6]
+    assert len(set.union(*parts)) == 30
+
+
+def test_the_splits_that_are_there_are_taken(data):
+    whole = read_qrels(data / "qrels" / "train.tsv")
+    for name, query in {"dev": "q-d1", "test": "q-d2"}.items():
+        lines = f"query-id\tcorpus-id\tscore\n{query}\td1\t1\n"
+        (data / "qrels" / f"{name}.tsv").write_text(lines)
+    splits = read_splits(data)
+    assert (set(splits.dev), set(splits.test)) == ({"q-d1"}, {"q-d2"})
+    assert set(splits.train) == set(whole) - {"q-d1", "q-d2"}
+
+
+def test_dev_gives_the_verdict_where_there_is_no_test(data):
+    (data / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq-d1\td1\t1\n")
+    splits = read_splits(data)
+    assert set(splits.test) == {"q-d1"}
+    assert splits.dev
+
+
+def test_without_judgments_it_says_what_is_missing(data):
+    (data / "qrels" / "train.tsv").unlink()
+    with pytest.raises(SecondlookError, match=r"train\.tsv"):
+        read_splits(data)

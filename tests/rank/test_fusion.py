@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secondlook.rank import Fusion, second_look
+from secondlook.rank.fusion import fuse
+from secondlook.types import Hit, Ranking
+
+SCALES = ["min-max", "z", "ranks"]
+FIRST = Ranking.of("q", [Hit("a", 12.0), Hit("b", 8.0), Hit("c", 4.0)])
+
+
+def ids(ranking):
+    return [hit.doc_id for hit in ranking.hits]
+
+
+def test_without_a_fusion_the_second_look_decides_alone():
+    made = second_look(FIRST, [-1.0, 2.0, 0.5])
+    assert made == Ranking("q", (Hit("b", 2.0), Hit("c", 0.5), Hit("a", -1.0)))
+
+
+def test_min_max_by_hand():
+    # the first look on its scale: 1, .5, 0; the second: 0, 1, .5
+    made = second_look(FIRST, [-1.0, 2.0, 0.5], Fusion(0.25))
+    scores = {hit.doc_id: hit.score for hit in made.hits}
+    assert scores == pytest.approx({"b": 0.875, "c": 0.375, "a": 0.25})
+    assert ids(made) == ["b", "c", "a"]
+
+
+def test_z_by_hand():
+    spread = np.sqrt(2 / 3)
+    assert fuse([3, 2, 1], [1, 2, 3], Fusion(0.75, "z")) == pytest.approx(
+        [0.5 / spread, 0, -0.5 / spread]
+    )
+
+
+def test_equal_ranks_weights_are_reciprocal_rank_fusion():
+    fused = fuse([9, 7, 1], [0.1, 0.9, 0.5], Fusion(0.5, "ranks"))
+    assert 2 * fused == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_ends_of_the_weight_are_the_two_looks(scale):
+    second = [0.3, -2.0, 7.0]
+    assert ids(second_look(FIRST, second, Fusion(1, scale))) == ["a", "b", "c"]
+    assert ids(second_look(FIRST, second, Fusion(0, scale))) == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_query_without_hits_and_one_with_a_single_hit_are_no_trouble(scale):
+    assert second_look(Ranking("q", ()), [], Fusion(0.5, scale)).hits == ()
+    one = Ranking("q", (Hit("a", 3.0),))
+    assert ids(second_look(one, [5.0], Fusion(0.5, scale))) == ["a"]
+
+
+@pytest.mark.parametrize("scale", ["min-max", "z"])
+def test_a_look_that_cannot_tell_hits_apart_has_no_say(scale):
+    assert fuse([0.1 + 0.2, 0.3, 0.3], [1, 3, 2], Fusion(0.9, scale)).argsort().tolist() == [
+        0,
+        2,
+        1,
+    ]
+
+
+scores = st.lists(st.integers(-1000, 1000), min_size=2, max_size=20, unique=True)
+
+
+@settings(deadline=None)  # a busy machine is not a slow function
+@given(scores, st.integers(0, 10), st.sampled_from(SCALES), st.floats(0.1, 10), st.data())
+def test_neither_looks_unit_matters(first, tenths, scale, factor, data):
+    second = data.draw(st.permutations(first))
+    fusion = Fusion(tenths / 10, scale)
+    before = fuse(first, second, fusion)
+    after = fuse(np.array(first) * factor + 3, np.array(second) / factor, fusion)
+    assert after == pytest.approx(before, abs=1e-6)
+
+
+@settings(deadline=None)
+@given(scores, st.integers(0, 10), st.sampled_from(SCALES), st.data())
+def test_a_hit_that_both_looks_prefer_stays_above(first, tenths, scale, data):
+    second = data.draw(st.permutations(first))
+    fused = fuse(first, second, Fusion(tenths / 10, scale))
+    for a in range(len(first)):
+        for b in range(len(first)):
+            if first[a] > first[b] and second[a] > second[b]:
+                assert fused[a] > fused[b]
