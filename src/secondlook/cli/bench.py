@@ -76,7 +76,7 @@ def bench(
         memory_gb=(memory(CGROUP)["usable"] or 0) / 1e9 or 1.0,
         load=load,
         measured=datetime.now(UTC).date().isoformat(),
-        ranker_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        ranker_bytes=_bytes(folder),
         engines=tuple(_engines(folder, engine or [])),
         request_seconds=_overhead(folder, url) if url else None,
         first_look=_first_look(index, queries, depth) if index and queries else None,
@@ -152,6 +152,7 @@ def _first_look(index: Path, queries: str, depth: int) -> FirstLook:
 
     from secondlook.data import read_queries
     from secondlook.retrieve import open_index
+    from secondlook.retrieve.opensearch import OpenSearchIndex
     from secondlook.scale.bench import time_first_look
 
     engine = open_index(index)
@@ -161,8 +162,12 @@ def _first_look(index: Path, queries: str, depth: int) -> FirstLook:
         depth,
         name=f"{engine.card.engine}, the best {depth}",
         documents=engine.card.documents,
-        size=sum(path.stat().st_size for path in index.rglob("*") if path.is_file()),
+        size=engine.stored_bytes() if isinstance(engine, OpenSearchIndex) else _bytes(index),
     )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _show(made: Bench, output: Path) -> None:
