@@ -74,7 +74,7 @@ def _changes(
             f"a ranker of 1/{1 / CHEAP:.0f} the cost before it keeps the best 1/{1 / KEPT:.0f}",
             replace(demand, work=demand.work * (CHEAP + KEPT)),
             engine,
-            run,
+            "`secondlook rerank --cascade`, and `secondlook compare`",
         )
     yield (
         "shorter",
