@@ -61,10 +61,11 @@ def run(
     own: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
     try:
         ray.init(address=address, log_to_driver=False, **own)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises bare Exceptions, too
         raise EngineProblem(
-            f"no Ray cluster answers at {address!r} ({error}); start one with `ray start --head`, "
-            "or take --ray local"
+            f"Ray does not start, or does not answer, at {address!r} ({error}); start a cluster "
+            "with `ray start --head`, or take --ray local on a machine with a free core; the parts "
+            "that are done stay"
         ) from error
     try:
         context = ray.data.DataContext.get_current()
