@@ -72,8 +72,8 @@ def job(tmp_path):
 
     yield start
     for process in started:  # Ray's own processes end with their driver
-        process.kill()
-        process.wait()
+        with process:  # closes its pipe
+            process.kill()
 
 
 @pytest.mark.timeout(1200)
