@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
@@ -170,10 +171,8 @@ def test_two_processes_train_the_ranker_that_one_would_with_a_batch_twice_as_lar
     (bench / "my.toml").write_text(EXACT)
     run(bench, "one")
     (bench / "my.toml").write_text(EXACT.replace("batch = 4", "batch = 2"))
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(_free_port())]
     done = subprocess.run(
-        [*torchrun, "-m", "secondlook", *arguments(bench, "two")],
+        _by_two(bench, "two"),
         capture_output=True,
         text=True,
         check=False,
@@ -185,6 +184,33 @@ def test_two_processes_train_the_ranker_that_one_would_with_a_batch_twice_as_lar
     )
     assert abs(one - start).max() > 1e-3
     assert abs(two - one).max() < 1e-4
+
+
+@pytest.mark.timeout(600)
+def test_one_process_finishes_what_two_began_as_two_would_have(bench, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (bench / "my.toml").write_text(EXACT.replace("batch = 4", "batch = 2") + "validate_every = 2\n")
+    begun = psutil.Popen(_by_two(bench, "killed"), stderr=subprocess.DEVNULL)
+    while begun.poll() is None and not _saved(bench / "killed.work"):
+        time.sleep(0.002)
+    for process in [begun, *begun.children(recursive=True)]:
+        process.kill()
+    begun.wait()
+    assert not (bench / "killed").exists(), "it was over before it was killed"
+    run(bench, "killed", "--resume")
+    (bench / "my.toml").write_text(EXACT + "validate_every = 2\n")
+    run(bench, "one")
+    killed, one = (
+        load_file(bench / name / "model.safetensors")["bert.encoder.layer.1.output.dense.weight"]
+        for name in ("killed", "one")
+    )
+    assert abs(killed - one).max() < 1e-4
+
+
+def _by_two(bench, name):
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(_free_port())]
+    return [*torchrun, "-m", "secondlook", *arguments(bench, name)]
 
 
 def _free_port():

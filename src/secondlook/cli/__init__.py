@@ -10,6 +10,7 @@ import typer
 from secondlook.cli import (
     ablate,
     add,
+    bench,
     calibrate,
     compare,
     convert,
@@ -24,6 +25,7 @@ from secondlook.cli import (
     index,
     key,
     mine,
+    plan,
     remove,
     report,
     rerank,
@@ -75,6 +77,8 @@ app.add_typer(fuse.app)
 app.command()(serve.serve)
 app.command()(key.key)
 app.command()(wire.wire)
+app.command()(bench.bench)
+app.command()(plan.plan)
 app.command()(doctor.doctor)
 
 

@@ -72,12 +72,21 @@ def rerank(
     precision: Annotated[
         Precision, typer.Option(help="auto takes what the ranker was exported to, else fp32.")
     ] = Precision.auto,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|local", help="Score on this Ray cluster; local starts one here."
+        ),
+    ] = None,
 ) -> None:
     """Score every hit of a run anew with a ranker.
 
     The new run appears whole at the end. Interrupted, the same command goes on where it stopped.
     How texts are cut, marked and pooled, and what the first look's scores add, is the ranker's own
     affair: there are no flags for it.
+
+    With --ray the pairs are scored in parts by workers of one core each, which must see the same
+    folders; parts that are done survive the loss of workers and of this program.
 
     [bold]Examples[/bold]
 
@@ -87,11 +96,14 @@ def rerank(
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
       --cascade small.ranker:100 -o reranked.trec
     """
+    from functools import partial
+
     from secondlook.cli.progress import progress
     from secondlook.data import read_queries, read_run
     from secondlook.data.partial import PartialRun
     from secondlook.rank import cut
     from secondlook.retrieve import open_index
+    from secondlook.scale.rerank import reranker
 
     asked = {query.id: query for query in read_queries(queries)}
     cheap, keep = _cascade(cascade)
@@ -106,6 +118,13 @@ def rerank(
         "keep": keep,
         "raw": raw,
     }
+    if ray is not None:
+        if chooser or raw:
+            raise typer.BadParameter("takes neither --cascade nor --raw yet", param_hint="--ray")
+        tools = partial(reranker, index.absolute(), _found(ranker), backend.value, precision.value)
+        batches = _batches(_cut(read_run(run), depth), scorer.at_once)
+        _on_ray(ray, output, job, tools, asked, batches, total)
+        return
     made = PartialRun(output, job)
     rankings = _cut(read_run(run), depth)
     before = sum(_pairs(ranking, keep) for ranking in islice(rankings, made.finished))
@@ -123,6 +142,41 @@ def rerank(
     if chooser:
         typer.echo(f"{cheap}: {chooser.cost()}, to keep {keep} of each query")
     typer.echo(f"{output}: {scorer.cost()}")
+
+
+def _found(ranker: str) -> str:
+    """A folder by its whole path, for workers that start elsewhere; a hub id as it is."""
+    return str(Path(ranker).absolute()) if Path(ranker).is_dir() else ranker
+
+
+def _on_ray(
+    address: str,
+    output: Path,
+    job: Mapping[str, object],
+    tools: Callable[[], Callable[[str], tuple[str, int]]],
+    asked: Mapping[str, Query],
+    batches: Iterable[list[Ranking]],
+    total: int,
+) -> None:
+    """The same batches as on one machine, each a part of the job."""
+    from itertools import chain
+
+    from secondlook.cli.progress import progress
+    from secondlook.data import read_run, write_run
+    from secondlook.scale.parts import Parts
+    from secondlook.scale.ray_job import run
+    from secondlook.scale.rerank import as_work
+
+    parts = Parts(output, job)
+    count = parts.give(
+        as_work([asked[ranking.query_id] for ranking in batch], batch) for batch in batches
+    )
+    with progress("re-ranking", "pairs", total) as advance:
+        run(address, parts.missing(count), tools, advance=advance)
+    done = (read_run(path, "trec") for path in parts.results(count))
+    write_run(output, chain.from_iterable(done), tag="secondlook")
+    parts.remove()
+    typer.echo(f"{output}: {total:,} pairs")
 
 
 class _Watched:

@@ -50,6 +50,11 @@ class OpenSearchIndex:
         """What the cluster says: another machine may have re-indexed since the folder was made."""
         return self._card
 
+    def stored_bytes(self) -> int:
+        """What its documents take on the cluster, without replicas."""
+        found = self._cluster.ask("GET", f"/{self._settings.name}/_stats/store")
+        return int(found["_all"]["primaries"]["store"]["size_in_bytes"])
+
     @classmethod
     def build(
         cls,

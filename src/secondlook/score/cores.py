@@ -22,6 +22,16 @@ def usable_cores(cgroup: Path = CGROUP) -> float | None:
     return usable
 
 
+def threads() -> int:
+    """How many threads to compute with: a core each, and no more than OMP_NUM_THREADS says.
+
+    That is how Ray and torchrun tell a process its share of the machine.
+    """
+    cores = max(1, int(usable_cores() or 1))
+    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(cores, int(told)) if told.isdigit() and int(told) else cores
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii")

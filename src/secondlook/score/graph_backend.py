@@ -15,7 +15,7 @@ import numpy as np
 
 from secondlook.encode.features import collate
 from secondlook.score.batching import batches
-from secondlook.score.cores import usable_cores
+from secondlook.score.cores import threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class GraphBackend(ABC):
     """
 
     def __init__(self, checkpoint: Checkpoint, *, token_budget: int = 2048) -> None:
-        self.workers = max(1, int(usable_cores() or 1))
+        self.workers = threads()
         self.token_budget = token_budget
         self._pad_id = checkpoint.pad_id
         self._max_length = checkpoint.settings.encode.max_length

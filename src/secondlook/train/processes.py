@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import torch
 from accelerate import PartialState
+
+from secondlook.data.durable import write_at_once
+from secondlook.errors import SecondlookError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PATIENCE = timedelta(days=2)  # a phase that only the first process runs can take hours
 
@@ -45,3 +53,22 @@ def gather(own: list[float]) -> list[list[float]]:
     everyone: list[list[float]] = [[] for _ in range(count())]
     torch.distributed.all_gather_object(everyone, own)
     return everyone
+
+
+def share(batch: int, kept: Path) -> int:
+    """How many queries of a step this process takes, of a run that may go on after others' work.
+
+    Begun, a run has `batch` queries per step and process. Continued by more processes or fewer, its
+    steps stay as large as they were, so that they see the same queries at the same learning rate.
+    `kept` is the file that remembers. Raises SecondlookError where a step cannot be shared out.
+    """
+    if first() and not kept.is_file():
+        write_at_once(kept, json.dumps({"queries_per_step": batch * count()}))
+    wait()
+    whole: int = json.loads(kept.read_text("utf-8"))["queries_per_step"]
+    if whole % count():
+        raise SecondlookError(
+            f"this run has {whole} queries in a step, which {count()} processes cannot share "
+            f"evenly; continue it with a number of processes that divides {whole}"
+        )
+    return whole // count()

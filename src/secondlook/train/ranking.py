@@ -92,9 +92,11 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     """Train, validating on the way; the best weights are kept, the start's if none was better."""
     device = torch.device(place.device or best_device())
     precision = precision_of(settings.precision, device)
+    place.folder.mkdir(parents=True, exist_ok=True)
+    own = processes.share(settings.batch, place.folder / "step.json")
+    settings = settings.model_copy(update={"batch": own})
     plan = lesson(settings, data, place.seed)
     _say_unused(plan, place)
-    place.folder.mkdir(parents=True, exist_ok=True)
     types = types_of(start, place.folder)
     validation, measured = None, None
     if data.validate is not None:

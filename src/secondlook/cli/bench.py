@@ -1,0 +1,189 @@
+"""Measure what this machine does in a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from secondlook.cli.rerank import Backend, Precision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from secondlook.scale.bench import Bench, Engine, FirstLook
+
+
+def bench(
+    ranker: Annotated[str, typer.Argument(help="A ranker: a folder or a hub id.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the measurements go.")
+    ] = Path("bench.json"),
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'BACKEND PRECISION'",
+            help="As in 'onnx int8'; several may be given. Default: every export of the ranker, or "
+            "torch where there is none.",
+        ),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="An index folder: the first look is measured too.")
+    ] = None,
+    queries: Annotated[
+        str | None, typer.Option(help="What to ask the index; a hundred queries are taken.")
+    ] = None,
+    depth: Annotated[int, typer.Option(help="Hits to ask the index for.", min=1)] = 100,
+    url: Annotated[
+        str | None,
+        typer.Option(help="A `secondlook serve` of this ranker: what HTTP adds is measured too."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the file's content too.")] = False,
+) -> None:
+    """Measure a ranker on this machine, for `secondlook plan`.
+
+    Groups of 1 to 64 pairs of 32 tokens and more are scored again and again, from text to score, by
+    every back end asked for: the straight line through the times is what a chunk costs and what a
+    pair adds, their scatter is what the plan's simulation varies them by. Nothing else should run
+    on the machine meanwhile; the load average is written down.
+
+    [bold]Examples[/bold]
+
+      secondlook bench my.ranker
+
+      secondlook bench my.ranker --engine 'openvino bf16' --engine 'torch fp32'
+      --index my.index --queries queries.jsonl -o bench.json
+    """
+    import os
+    from datetime import UTC, datetime
+
+    from secondlook.cli.doctor import memory, processor
+    from secondlook.data.durable import write_at_once
+    from secondlook.model.checkpoint import base_name, locate
+    from secondlook.scale.bench import Bench
+    from secondlook.score.cores import CGROUP, threads
+
+    if (index is None) != (queries is None):
+        raise typer.BadParameter("give both or neither", param_hint="--index, --queries")
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    folder = locate(ranker)
+    cpuinfo = Path("/proc/cpuinfo")
+    made = Bench(
+        ranker=base_name(ranker),
+        machine=processor(cpuinfo.read_text("utf-8") if cpuinfo.is_file() else "")["name"],
+        cores=threads(),
+        memory_gb=(memory(CGROUP)["usable"] or 0) / 1e9 or 1.0,
+        load=load,
+        measured=datetime.now(UTC).date().isoformat(),
+        ranker_bytes=_bytes(folder),
+        engines=tuple(_engines(folder, engine or [])),
+        request_seconds=_overhead(folder, url) if url else None,
+        first_look=_first_look(index, queries, depth) if index and queries else None,
+    )
+    text = made.model_dump_json(indent=2) + "\n"
+    write_at_once(output, text)
+    if as_json:
+        typer.echo(text, nl=False)
+    else:
+        _show(made, output)
+
+
+def _engines(folder: Path, asked: list[str]) -> Iterator[Engine]:
+    from secondlook.cli.progress import progress
+    from secondlook.scale.bench import LENGTHS, SIZES, time_ranker
+    from secondlook.score.exports import FASTEST_FIRST, Export
+    from secondlook.score.ranker import Ranker
+
+    there = [" ".join(kind) for kind in FASTEST_FIRST if Export(folder, *kind).is_there()]
+    for name in asked or there or ["torch fp32"]:
+        backend, precision = _kind(name)
+        ranker = Ranker.load(folder, backend=backend.value, precision=precision.value)
+        with progress(f"timing {name}", "sizes", len(LENGTHS) * len(SIZES)) as advance:
+            yield time_ranker(ranker, name, advance=advance)
+
+
+def _kind(name: str) -> tuple[Backend, Precision]:
+    try:
+        backend, precision = name.split()
+        return Backend(backend), Precision(precision)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{name!r} is not a back end and a precision, as in 'openvino bf16'",
+            param_hint="--engine",
+        ) from error
+
+
+def _overhead(folder: Path, url: str) -> float:
+    """Seconds of a request with one document, less those of scoring it."""
+    import json
+    from statistics import median
+    from time import perf_counter
+    from urllib.error import URLError
+    from urllib.request import Request, urlopen
+
+    from secondlook.errors import EngineProblem
+    from secondlook.scale.bench import pair_of
+    from secondlook.score.ranker import Ranker
+
+    ranker = Ranker.load(folder)
+    query, document = pair_of(ranker, 32)
+    body = json.dumps({"query": query.text, "documents": [document.text]}).encode()
+    request = Request(  # noqa: S310 - the user names the server
+        url.rstrip("/") + "/v2/rerank", body, {"content-type": "application/json"}
+    )
+    served, scored = [], []
+    for _ in range(50):
+        began = perf_counter()
+        try:
+            with urlopen(request, timeout=60) as answer:  # noqa: S310
+                answer.read()
+        except URLError as error:
+            raise EngineProblem(f"{url} did not re-rank: {error}; is it secondlook's?") from error
+        between = perf_counter()
+        ranker.score([(query, document)])
+        served.append(between - began)
+        scored.append(perf_counter() - between)
+    return max(0.0, median(served) - median(scored))
+
+
+def _first_look(index: Path, queries: str, depth: int) -> FirstLook:
+    from itertools import islice
+
+    from secondlook.data import read_queries
+    from secondlook.retrieve import open_index
+    from secondlook.retrieve.opensearch import OpenSearchIndex
+    from secondlook.scale.bench import time_first_look
+
+    engine = open_index(index)
+    return time_first_look(
+        engine,
+        list(islice(read_queries(queries), 100)),
+        depth,
+        name=f"{engine.card.engine}, the best {depth}",
+        documents=engine.card.documents,
+        size=engine.stored_bytes() if isinstance(engine, OpenSearchIndex) else _bytes(index),
+    )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _show(made: Bench, output: Path) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    lengths = sorted({timing.length for engine in made.engines for timing in engine.timings})
+    table = Table("pairs/s", *(f"{length} tokens" for length in lengths), box=box.SIMPLE_HEAD)
+    for engine in made.engines:
+        speeds = [
+            f"{engine.pairs_per_second(length):,.1f}" if length <= engine.longest else ""
+            for length in lengths
+        ]
+        table.add_row(engine.name, *speeds)
+    Console().print(table)
+    if made.load is not None and made.load > 0.5:
+        typer.echo(f"other programs were at work (load {made.load:.1f}): figures are low", err=True)
+    typer.echo(f"{output}: {made.machine}, {made.cores:g} cores")

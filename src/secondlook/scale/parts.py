@@ -1,0 +1,55 @@
+"""Work in parts whose results appear whole or not at all: a re-run does only what is missing."""
+
+from __future__ import annotations
+
+import json
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+from secondlook.data.durable import write_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+
+class Parts:
+    """The parts of one job, in a folder beside its target that all workers can reach.
+
+    `job` says what the work is made of; what another job left in the folder is thrown away.
+    """
+
+    def __init__(self, target: Path, job: Mapping[str, Any]) -> None:
+        self.folder = (target.parent / f".{target.name}.parts").absolute()
+        state = self.folder / "job.json"
+        if not (state.is_file() and json.loads(state.read_text("utf-8")) == job):
+            rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(parents=True)
+            write_at_once(state, json.dumps(job))
+
+    def give(self, work: Iterable[str]) -> int:
+        """Lay down what each part is to do, in order; says how many there are."""
+        count = -1
+        for count, text in enumerate(work):
+            path = self.folder / f"{count:06}.work"
+            if not path.is_file() and not result_of(path).is_file():
+                write_at_once(path, text)
+        return count + 1
+
+    def missing(self, count: int) -> list[Path]:
+        """The work that has no result yet."""
+        work = [self.folder / f"{number:06}.work" for number in range(count)]
+        return [path for path in work if not result_of(path).is_file()]
+
+    def results(self, count: int) -> Iterator[Path]:
+        """All results, in the order of the work."""
+        return (result_of(self.folder / f"{number:06}.work") for number in range(count))
+
+    def remove(self) -> None:
+        """The target is written: nothing of this is needed any more."""
+        rmtree(self.folder)
+
+
+def result_of(work: Path) -> Path:
+    """Where the result of a part belongs."""
+    return work.with_suffix(".done")

@@ -1,0 +1,74 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import tiny
+from command_line import secondlook
+from secondlook.cli import app
+from secondlook.scale.bench import LENGTHS, Bench, Engine, Timing
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def bench(tmp_path):
+    timings = [
+        Timing(length=at, pairs=n, seconds=(0.005 + n * 4e-3 * at / 128,))
+        for at in LENGTHS
+        for n in (1, 16)
+    ]
+    made = Bench(
+        ranker="r",
+        machine="m",
+        cores=2,
+        memory_gb=16,
+        measured="2026-11-15",
+        ranker_bytes=1,
+        engines=(Engine(name="openvino bf16", timings=tuple(timings)),),
+    )
+    path = tmp_path / "bench.json"
+    path.write_text(made.model_dump_json())
+    return path
+
+
+def test_a_plan_says_machines_cost_and_what_saves_most(bench, request):
+    prices = request.config.rootpath / "examples" / "prices.toml"
+    given = ["plan", "--qps", 20, "--candidates", 100, "--p99", "1s", "--corpus", "1e6"]
+    given += ["--bench", bench, "--prices", prices]
+    made = json.loads(run(*given, "--json"))
+    assert made["plan"]["p99"] <= 1
+    assert made["plan"]["monthly"] == pytest.approx(made["plan"]["second"]["monthly"])
+    assert made["levers"][0]["saved"] >= made["levers"][-1]["saved"] > 0
+    said = run(*given)
+    assert "USD/month" in said
+    assert "saves" in said
+    assert "first look was not measured" in said
+
+
+def test_without_prices_the_machine_of_the_bench_is_counted(bench):
+    said = run("plan", "--qps", "5", "--p99", "2s", "--corpus", "1M", "--bench", bench)
+    assert "this machine" in said
+    assert "USD" not in said
+
+
+def test_what_cannot_be_done_is_said_with_what_would_do(bench):
+    given = ["--qps", "5", "--p99", "300ms", "--corpus", "1M", "--bench", bench]
+    said = secondlook("plan", *given, fails=True)
+    assert "alone take" in said
+    assert "50 candidates instead of 100" in said
+
+
+def test_a_bench_measures_what_a_plan_reads(tmp_path):
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    run("warm", tmp_path / "base", "-o", tmp_path / "ranker")
+    run("bench", tmp_path / "ranker", "-o", tmp_path / "bench.json")
+    made = Bench.model_validate_json((tmp_path / "bench.json").read_text())
+    assert [engine.name for engine in made.engines] == ["torch fp32"]
+    assert made.engine(None).pairs_per_second(32) > 0
+    given = ["--qps", "1", "--candidates", "2", "--p99", "60s", "--corpus", "1k", "--length", "32"]
+    assert "second look" in run("plan", *given, "--bench", tmp_path / "bench.json")

@@ -1,0 +1,127 @@
+"""On a real Ray, started by the tests on this machine: a dozen processes, so run by hand."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import product
+
+import pytest
+
+import tiny
+from command_line import secondlook
+from secondlook.data import write_run
+from secondlook.scale.parts import Parts
+from secondlook.types import Hit, Ranking
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install 'ray[data]'"),
+]
+
+JOB = """
+import os, sys, time
+from functools import partial
+from pathlib import Path
+from secondlook.scale.parts import Parts
+from secondlook.scale.ray_job import run
+
+folder, lost = Path(sys.argv[1]), sys.argv[2]
+
+def tools(folder, lost):
+    def do(work):
+        with (folder / "begun").open("a") as begun:
+            begun.write(work + "\\n")
+        if work == lost and not (folder / "lost").exists():
+            (folder / "lost").touch()
+            os.kill(os.getpid(), 9)
+        time.sleep(0.5)
+        return work.upper(), 1
+    return do
+
+if __name__ == "__main__":
+    parts = Parts(folder / "target", {"job": 1})
+    count = parts.give(f"part {n}" for n in range(6))
+    run("local", parts.missing(count), partial(tools, folder, lost))
+"""
+
+
+def begun(folder):
+    path = folder / "begun"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+
+    started = []
+
+    def start(lost="none"):
+        process = subprocess.Popen(
+            [sys.executable, str(tmp_path / "job.py"), str(tmp_path), lost],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:  # Ray's own processes end with their driver
+        with process:  # closes its pipe
+            process.kill()
+
+
+@pytest.mark.timeout(1200)
+def test_a_killed_driver_leaves_its_results_and_the_next_does_the_rest(tmp_path, job):
+    first = job()
+    parts = Parts(tmp_path / "target", {"job": 1})
+    until = time.monotonic() + 500
+    while len(list(parts.folder.glob("*.done"))) < 2:
+        assert first.poll() is None, first.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    time.sleep(2)  # its workers end with it
+    kept = {path: path.stat().st_mtime_ns for path in parts.folder.glob("*.done")}
+    second = job()
+    assert second.wait() == 0, second.stderr.read()
+    assert [path.read_text() for path in parts.results(6)] == [f"PART {n}" for n in range(6)]
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(begun(tmp_path)) <= 6 + (os.cpu_count() or 1)  # at most those in flight again
+
+
+@pytest.mark.timeout(1200)
+def test_the_part_of_a_worker_that_dies_is_done_by_another(tmp_path, job):
+    done = job(lost="part 3")
+    assert done.wait() == 0, done.stderr.read()
+    parts = Parts(tmp_path / "target", {"job": 1})
+    assert [path.read_text() for path in parts.results(6)] == [f"PART {n}" for n in range(6)]
+    assert begun(tmp_path).count("part 3") == 2
+
+
+@pytest.mark.timeout(1200)
+def test_reranking_on_ray_is_reranking(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    words = product("cape fear river tide fish".split(), "bogue bog a".split())
+    texts = {f"d{n}": f"{one} {other} of the deep sea {n}" for n, (one, other) in enumerate(words)}
+    queries = {"q1": "what is the tide", "q2": "who is cape fear", "q3": "where is the river"}
+    for name, rows in (("corpus", texts), ("queries", queries)):
+        lines = [json.dumps({"_id": key, "text": text}) for key, text in rows.items()]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    hits = [Hit(doc_id, float(-number)) for number, doc_id in enumerate(texts)]
+    write_run(tmp_path / "first.trec", [Ranking.of(query_id, hits) for query_id in queries])
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    secondlook("warm", tmp_path / "base", "-o", tmp_path / "ranker")
+    secondlook("index", tmp_path / "corpus.jsonl", tmp_path / "index")
+    given = ["rerank", tmp_path / "first.trec", "--index", tmp_path / "index"]
+    given += ["--queries", tmp_path / "queries.jsonl", "--ranker", tmp_path / "ranker"]
+    secondlook(*given, "-o", tmp_path / "here.trec")
+    secondlook(*given, "-o", tmp_path / "there.trec", "--ray", "local")
+    assert (tmp_path / "there.trec").read_bytes() == (tmp_path / "here.trec").read_bytes()
+    assert not list(tmp_path.glob(".*parts"))
