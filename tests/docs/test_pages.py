@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from secondlook.cli import app
+from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -42,14 +43,24 @@ def mentions(page):
         yield " ".join(line.replace("…", " ").split())
 
 
+def found(words):
+    """The verb that words ask for, and the words that are left for it."""
+    verb = COMMAND
+    while hasattr(verb, "commands") and words:
+        if words[0] not in verb.commands and isinstance(verb, DefaultVerb):
+            words = [ITSELF, *words]
+        name, *words = words
+        if name not in verb.commands:
+            return f"no verb {name!r}", words
+        verb = verb.commands[name]
+    return verb, words
+
+
 def problem_with(line, *, whole=True):
     """What the command line would say against it, before it looks at any file."""
-    verb, words = COMMAND, shlex.split(line, comments=True)[1:]
-    while hasattr(verb, "commands") and words:
-        name = words.pop(0)
-        if name not in verb.commands:
-            return f"no verb {name!r}"
-        verb = verb.commands[name]
+    verb, words = found(shlex.split(line, comments=True)[1:])
+    if isinstance(verb, str):
+        return verb
     if not words and not whole:
         return None
     options = {flag: one for one in verb.params for flag in (*one.opts, *one.secondary_opts)}
