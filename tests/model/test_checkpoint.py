@@ -3,7 +3,9 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import CheckpointProblem
@@ -126,14 +128,16 @@ def test_pickled_weights_are_refused(tmp_path):
 
 
 def test_safetensors_beside_pickles_are_taken(tmp_path):
-    for name in ("pytorch_model.bin", "model.safetensors"):
-        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    save_file({"a": np.zeros(1)}, tmp_path / "model.safetensors")
     assert weight_files(tmp_path) == [tmp_path / "model.safetensors"]
 
 
 def test_shards_are_found_by_their_index(tmp_path):
     shards = {"a": "model-1.safetensors", "b": "model-2.safetensors", "c": "model-1.safetensors"}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    for name in shards.values():
+        save_file({"a": np.zeros(1)}, tmp_path / name)
     assert [path.name for path in weight_files(tmp_path)] == [
         "model-1.safetensors",
         "model-2.safetensors",

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 from pydantic import ValidationError
-from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 
 from secondlook.data.durable import sync, write_at_once
@@ -169,6 +168,8 @@ def weight_files(folder: Path) -> list[Path]:
 
 def _undamaged(path: Path) -> Path:
     """The same file, whose header fits its length."""
+    from safetensors import SafetensorError, safe_open
+
     try:
         with safe_open(path, framework="numpy"):
             return path
