@@ -78,9 +78,12 @@ def minilm_folder() -> Path:
     return Path(package.origin).parent / "model"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium, without a window."""
+    """The system's Chromium, without a window.
+
+    Not for the whole session: while it runs, so does its event loop, and no test can run another.
+    """
     api = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium")
     if chromium is None:
