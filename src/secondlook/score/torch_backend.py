@@ -5,6 +5,7 @@ A warm ranker with separate layers runs them once per document and keeps what th
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -50,12 +51,15 @@ class TorchBackend:
         self.precision = precision
         self.token_budget = token_budget
         self.states = DocumentStates(state_bytes)
+        self._alone = threading.Lock()
+        """One call has all cores, or the device's memory, already."""
 
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
         logits = np.empty(len(features), np.float32)
         order = batches([len(one) for one in features], self.token_budget)
         with (
+            self._alone,
             torch.inference_mode(),
             torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"),
         ):
