@@ -7,6 +7,7 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -40,7 +41,6 @@ from secondlook.train.validation import Validation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from torch import Tensor
 
@@ -259,11 +259,16 @@ def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     last = next(reversed(whole(place.run)), None)
     state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
     place.watch.begin("training", steps, done=state.global_step if state else 0)
+    if trainer.average and last and state:
+        trainer.average.load(last, state.global_step)
     if state is None or not _ended(state, steps):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
         state = trainer.state
-    best = state.best_model_checkpoint or str(whole(place.run)[-1])
-    trainer.network.load_state_dict(load_file(f"{best}/model.safetensors"))
+    best = Path(state.best_model_checkpoint or whole(place.run)[-1])
+    trainer.network.load_state_dict(load_file(best / "model.safetensors"))
+    if trainer.average:
+        trainer.average.load(best, state.global_step)
+        trainer.average.into_network()
     return state
 
 

@@ -18,6 +18,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback
 
 from secondlook.errors import SecondlookError
 from secondlook.model.warm import Warm
+from secondlook.train.average import Average
 from secondlook.train.batches import cut, score
 from secondlook.train.states import mark_whole, saved
 
@@ -64,6 +65,8 @@ class GroupTrainer(Trainer):
         small = args.device.type == "cpu"
         self._forward_tokens = learning.settings.forward_tokens or (1024 if small else 16_384)
         self.pairs, self.last_loss = 0, float("nan")
+        keep = learning.settings.average
+        self.average = Average(network.to(args.device), keep) if keep else None
         super().__init__(
             model=network,
             args=args,
@@ -175,7 +178,8 @@ class GroupTrainer(Trainer):
     ) -> dict[str, float]:
         """The measure on the validation groups."""
         assert self._learning.measure is not None
-        found = self._learning.measure()
+        with self.average.in_place() if self.average else nullcontext():
+            found = self._learning.measure()
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(
@@ -201,6 +205,8 @@ class _Teller(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """One more step."""
+        if self._trainer.average:
+            self._trainer.average.update()
         self._watch.step(self._trainer.pairs, {"loss": self._trainer.last_loss})
 
     def on_evaluate(
@@ -224,4 +230,7 @@ class _Teller(TrainerCallback):
     ) -> None:
         """All files of the state are there."""
         if state.is_world_process_zero:
-            mark_whole(saved(Path(str(args.output_dir)), state.global_step))
+            made = saved(Path(str(args.output_dir)), state.global_step)
+            if self._trainer.average:
+                self._trainer.average.save(made)
+            mark_whole(made)
