@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING
 
-from secondlook.train.plan import estimate
+from secondlook.train.groups import Groups
+from secondlook.train.plan import estimate, validations
 from secondlook.train.recipe import Recipe
 from secondlook.train.settings import ListwisePhase
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 _MOST_EPOCHS = 3.0
 _MOST_TOKENS = 256
+_LOOKS = 5
+"""Validations of a training that is cut short, beside that of the start."""
+_FEWEST_QUERIES = 50
 
 
 def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
@@ -44,12 +49,41 @@ def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
 
 
 def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
-    """The job's recipe with no more epochs than fit into the time, and what it will take."""
+    """The job's recipe with no more steps than fit into the time, and what it will take.
+
+    At most a quarter of the time is for validation: on fewer queries if need be, but not on so few
+    that their measure says nothing.
+    """
     plan = estimate(job)
+    whole = plan.phases[-1]
     if plan.seconds <= seconds:
         return job.recipe, plan
+    assert job.data.validate is not None, "whole_recipe validates"
     warm, listwise = job.recipe.phases
     assert isinstance(listwise, ListwisePhase)
-    fewer = listwise.model_copy(update={"epochs": listwise.epochs * seconds / plan.seconds})
+    assert whole.steps
+    assert whole.seconds
+    assert whole.validation_seconds
+    step = whole.seconds / whole.steps
+    queries = len(Groups([job.data.validate]))
+    query = whole.validation_seconds / validations(listwise, whole.steps) / queries
+    validated = min(queries, max(_FEWEST_QUERIES, int(seconds / 4 / (1 + _LOOKS) / query)))
+    validation = (1 + _LOOKS) * validated * query
+    steps = min(whole.steps, max(_LOOKS, int((seconds - validation) / step)))
+    fewer = listwise.model_copy(
+        update={
+            "max_steps": steps,
+            "validate_every": ceil(steps / _LOOKS),
+            "validate_queries": validated,
+        }
+    )
+    shorter = replace(
+        whole,
+        steps=steps,
+        pairs=round((whole.pairs or 0) * steps / whole.steps),
+        tokens=round((whole.tokens or 0) * steps / whole.steps),
+        seconds=steps * step,
+        validation_seconds=validations(fewer, steps) * validated * query,
+    )
     recipe = job.recipe.model_copy(update={"phases": (warm, fewer)})
-    return recipe, estimate(replace(job, recipe=recipe))
+    return recipe, replace(plan, phases=(plan.phases[0], shorter))

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,7 +155,12 @@ def _validation_seconds(
     began = time.perf_counter()
     some(ranker)
     once = (time.perf_counter() - began) * len(whole) / len(some)
-    return once * (1 + steps / ranking.validate_every(settings, steps))
+    return once * validations(settings, steps)
+
+
+def validations(settings: RankingPhase, steps: int) -> int:
+    """How often a phase of so many steps is validated: at the start, and after every so many."""
+    return 1 + ceil(steps / ranking.validate_every(settings, steps))
 
 
 class _Clock:
