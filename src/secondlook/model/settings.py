@@ -77,6 +77,10 @@ class Lineage(Settings):
     phases: tuple[Phase, ...] = ()
     """Oldest first."""
 
+    def then(self, phase: Phase) -> Self:
+        """The lineage of what this phase made of them."""
+        return self.model_copy(update={"phases": (*self.phases, phase)})
+
 
 class RankerSettings(Settings):
     """The contents of `secondlook.json`."""

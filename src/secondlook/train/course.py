@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from safetensors.torch import load_model
@@ -19,6 +19,7 @@ from torch.utils.data import Dataset, SequentialSampler
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
 
 from secondlook.data.durable import write_at_once
+from secondlook.errors import SecondlookError
 from secondlook.train import processes
 from secondlook.train.ranker import precision_of
 from secondlook.train.states import mark_whole, remove_halves, saved, whole
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from transformers import TrainerControl
 
     from secondlook.train.phase import Place, Watch
+    from secondlook.train.settings import AdaptPhase, CourseSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,21 @@ class Course:
     precision: Literal["auto", "fp32", "bf16"]
     save_every: int | None
     """Steps; None is ten times in all."""
+
+    @classmethod
+    def of(cls, settings: AdaptPhase | CourseSettings, examples: int) -> Self:
+        """The course that the settings mean for so many examples."""
+        per_epoch = ceil(examples / settings.batch)
+        return cls(
+            steps=settings.max_steps or ceil(settings.epochs * per_epoch),
+            learning_rate=settings.learning_rate,
+            batch=settings.batch,
+            at_once=settings.at_once,
+            warmup=settings.warmup,
+            weight_decay=settings.weight_decay,
+            precision=settings.precision,
+            save_every=settings.save_every,
+        )
 
     @property
     def forward(self) -> int:
@@ -80,6 +97,18 @@ def claimed(output: Path, job: Mapping[str, Any]) -> Iterator[Path]:
         write_at_once(kept, text)
     yield folder
     rmtree(folder)
+
+
+def held_out(count: int, most: int, seed: int, too_few: str) -> tuple[list[int], list[int]]:
+    """Which of so many are kept out, a tenth of them at most, and which are learned from.
+
+    Raises SecondlookError with the complaint `too_few` where a tenth is none.
+    """
+    kept_out = min(most, count // 10)
+    if not kept_out:
+        raise SecondlookError(too_few)
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    return order[:kept_out], order[kept_out:]
 
 
 class Shown(Dataset[Any]):
