@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource  # noqa: TC001 - typer reads it
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _AT_ONCE = 16  # documents: some hundred rows of the decoder
 
 @app.command(ITSELF)
 def expand(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    corpus: CorpusSource,
     expander: Annotated[str, typer.Option(help="What `expand train` made: a folder or a hub id.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The new corpus, .jsonl, .jsonl.gz or .zst.")
@@ -41,13 +42,9 @@ def expand(
     keep: Annotated[
         float, typer.Option(help="With --ranker: the best share of all queries.", min=0, max=1)
     ] = 0.3,
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     seed: Annotated[int, typer.Option(help="Of the draws, with each document's id.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Sample queries that each document may answer.
 
@@ -100,16 +97,14 @@ def expand(
 
 @app.command()
 def train(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
-    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    corpus: CorpusSource,
+    queries: QueriesSource,
     qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
     base: Annotated[
         str, typer.Option(help="A seq2seq model (T5, BART) or an encoder: a folder or a hub id.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the expander goes.")],
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     epochs: Annotated[float, typer.Option(help="Times every query is seen.")] = 3.0,
     max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
     batch: Annotated[int, typer.Option(help="Queries per step.", min=1)] = 16,
@@ -117,9 +112,7 @@ def train(
     max_length: Annotated[int, typer.Option(help="Tokens of a passage.", min=16)] = 256,
     max_query_length: Annotated[int, typer.Option(help="Tokens of a query.", min=4)] = 32,
     seed: Annotated[int, typer.Option(help="Of order and dropout.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Learn to ask the queries that passages answer.
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -46,9 +48,7 @@ def tune(
     ship: Annotated[
         bool, typer.Option("--ship", help="Put the ranker in place whatever the verdict.")
     ] = False,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Make a ranker for your data, measure it, and say whether to use it.
 

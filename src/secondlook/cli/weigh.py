@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource  # noqa: TC001 - typer reads it
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 app = typer.Typer(
@@ -33,19 +34,15 @@ class Shape(StrEnum):
 
 @app.command(ITSELF)
 def weigh(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    corpus: CorpusSource,
     weigher: Annotated[str, typer.Option(help="What `weigh train` made: a folder or a hub id.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The weighed corpus, .jsonl, .jsonl.gz or .zst.")
     ],
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     scale: Annotated[float, typer.Option(help="The frequency of a word of weight 1.")] = 100.0,
     shape: Annotated[Shape, typer.Option(help="scale · √weight, or scale · weight.")] = Shape.root,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Give every word of a corpus the frequency it is to be indexed by.
 
@@ -97,23 +94,19 @@ def weigh(
 
 @app.command()
 def train(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
-    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    corpus: CorpusSource,
+    queries: QueriesSource,
     qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
     base: Annotated[str, typer.Option(help="The encoder to begin with: a folder or a hub id.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the weigher goes.")],
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     epochs: Annotated[float, typer.Option(help="Times every passage is seen.")] = 3.0,
     max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
     batch: Annotated[int, typer.Option(help="Passages per step.", min=1)] = 16,
     learning_rate: Annotated[float, typer.Option(help="At its highest.")] = 2e-5,
     max_length: Annotated[int, typer.Option(help="Tokens read at once.", min=16)] = 256,
     seed: Annotated[int, typer.Option(help="Of order, dropout and head.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Learn which words of a passage its queries hold.
 
