@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,10 +69,7 @@ def expand(
 
     ask = PredictedQueries(load_expander(expander), count, top_k=top_k, seed=seed, device=device)
     scorer = None if ranker is None else Ranker.load(ranker)
-    fingerprint, total = Fingerprint(), 0
-    for document in read_corpus(corpus, corpus_format):
-        fingerprint.add(document)
-        total += 1
+    fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),
         "expander": files_fingerprint(locate(expander)),
@@ -81,18 +77,16 @@ def expand(
         "draw": [count, top_k, seed],
     }
     made = PartialLines(output, job)
-    rest = islice(read_corpus(corpus, corpus_format), made.finished, None)
-    with progress("expanding", "documents", total) as advance:
-        advance(made.finished)
-        while documents := list(islice(rest, _AT_ONCE)):
-            found = ask([(one.id, _text(one)) for one in documents])
-            batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
-            if scorer is not None:
-                batch = scored(batch, scorer)
-            made.append([one.line for one in batch], len(batch))
-            advance(len(batch))
+
+    def rows(documents: list[Document]) -> list[str]:
+        found = ask([(one.id, _text(one)) for one in documents])
+        batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
+        return [one.line for one in (batch if scorer is None else scored(batch, scorer))]
+
+    with progress("expanding", "documents", fingerprint.documents) as advance:
+        made.fill(read_corpus(corpus, corpus_format), rows, _AT_ONCE, advance)
     made.finish(best(made.rows, keep))
-    typer.echo(f"{output}: {total:,} documents, {count} queries sampled for each")
+    typer.echo(f"{output}: {fingerprint.documents:,} documents, {count} queries sampled for each")
 
 
 @app.command()
@@ -130,16 +124,14 @@ def train(
     from secondlook.cli.progress import track
     from secondlook.cli.train import watched
     from secondlook.data import read_corpus, read_qrels, read_queries
-    from secondlook.errors import CheckpointProblem
-    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.checkpoint import files_fingerprint, locate, refuse_to_replace
     from secondlook.model.doc2query import save_expander
     from secondlook.train.course import claimed
     from secondlook.train.doc2query import answered, train_expander
     from secondlook.train.phase import Place
     from secondlook.train.settings import ExpanderTraining
 
-    if output.exists():
-        raise CheckpointProblem(f"{output} is there already; give another name, or remove it")
+    refuse_to_replace(output)
     settings = ExpanderTraining(
         epochs=epochs,
         max_steps=max_steps,
@@ -162,8 +154,7 @@ def train(
     with watched() as watch, claimed(output, job) as folder:
         model = train_expander(settings, base, pairs, texts, Place(folder, seed, device, watch))
         save_expander(model, output)
-    figures = model.settings.lineage.phases[-1].metrics
-    typer.echo(f"{output}: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))
+    typer.echo(f"{output}: {model.settings.lineage.phases[-1].figures}")
 
 
 def _text(document: Document) -> str:

@@ -84,8 +84,7 @@ def train(
         return
     typer.echo(f"{output}: trained from {settings.lineage.base}")
     for phase in phases:
-        figures = ", ".join(f"{name} {value:g}" for name, value in phase.metrics.items())
-        typer.echo(f"  {phase.name}{': ' + figures if figures else ''}")
+        typer.echo(f"  {phase.name}{': ' + phase.figures if phase.figures else ''}")
 
 
 @contextmanager

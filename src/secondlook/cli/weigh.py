@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -68,10 +67,7 @@ def weigh(
     model = load_weigher(weigher)
     weights = WordWeights(model.network, device=device)
     settings = FrequencySettings(scale=scale, shape=shape.value)
-    fingerprint, total = Fingerprint(), 0
-    for document in read_corpus(corpus, corpus_format):
-        fingerprint.add(document)
-        total += 1
+    fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),
         "weigher": files_fingerprint(locate(weigher)),
@@ -82,14 +78,15 @@ def weigh(
     made = PartialLines(output, job)
     reader = PartReader(model.tokenizer, model.settings.max_length)
     worker = Weigher(reader, weights, settings)
-    rest = islice(read_corpus(corpus, corpus_format), made.finished, None)
-    with progress("weighing", "documents", total) as advance:
-        advance(made.finished)
-        while documents := list(islice(rest, _AT_ONCE)):
-            made.append(corpus_lines(worker.weighed(documents)), len(documents))
-            advance(len(documents))
+    with progress("weighing", "documents", fingerprint.documents) as advance:
+        made.fill(
+            read_corpus(corpus, corpus_format),
+            lambda documents: corpus_lines(worker.weighed(documents)),
+            _AT_ONCE,
+            advance,
+        )
     made.finish(made.rows())
-    typer.echo(f"{output}: {total:,} documents weighed")
+    typer.echo(f"{output}: {fingerprint.documents:,} documents weighed")
 
 
 @app.command()
@@ -125,16 +122,14 @@ def train(
     from secondlook.cli.progress import track
     from secondlook.cli.train import watched
     from secondlook.data import Fingerprint, read_corpus, read_qrels, read_queries
-    from secondlook.errors import CheckpointProblem
-    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.checkpoint import files_fingerprint, locate, refuse_to_replace
     from secondlook.model.deepct import save_weigher
     from secondlook.train.course import claimed
     from secondlook.train.deepct import recalls, train_weigher
     from secondlook.train.phase import Place
     from secondlook.train.settings import WeigherTraining
 
-    if output.exists():
-        raise CheckpointProblem(f"{output} is there already; give another name, or remove it")
+    refuse_to_replace(output)
     settings = WeigherTraining(
         epochs=epochs,
         max_steps=max_steps,
@@ -145,19 +140,15 @@ def train(
     targets = recalls(read_queries(queries), read_qrels(qrels))
     documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
     passages = [document for document in documents if document.id in targets]
-    fingerprint = Fingerprint()
-    for passage in passages:
-        fingerprint.add(passage)
     job = {
         "settings": settings.model_dump(),
         "seed": seed,
         "base": files_fingerprint(locate(base)),
-        "passages": fingerprint.digest(),
+        "passages": Fingerprint.of(passages).digest(),
         "targets": sha256(json.dumps(targets, sort_keys=True).encode()).hexdigest(),
     }
     with watched() as watch, claimed(output, job) as folder:
         place = Place(folder, seed, device, watch)
         model = train_weigher(settings, base, passages, targets, place)
         save_weigher(model, output)
-    figures = model.settings.lineage.phases[-1].metrics
-    typer.echo(f"{output}: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))
+    typer.echo(f"{output}: {model.settings.lineage.phases[-1].figures}")

@@ -259,6 +259,16 @@ def write_settings(folder: Path, settings: Settings, card: str = CARD) -> None:
     write_at_once(folder / card, settings.model_dump_json(indent=2) + "\n")
 
 
+def refuse_to_replace(folder: Path) -> None:
+    """Raise CheckpointProblem where something is, before hours are spent on what goes there."""
+    if folder.exists() and not _is_empty(folder):
+        raise CheckpointProblem(f"{folder} is there already; give another name, or remove it")
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
     """An empty folder to fill, which becomes `folder` at once when the block ends well.
@@ -266,8 +276,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     When it does not, `folder` stays as it was. Only a checkpoint or an empty folder is replaced.
     """
     folder = folder.resolve()
-    empty = folder.is_dir() and not any(folder.iterdir())
-    if folder.exists() and not empty and not (folder / "config.json").is_file():
+    if folder.exists() and not _is_empty(folder) and not (folder / "config.json").is_file():
         raise CheckpointProblem(
             f"{folder} is there and is no checkpoint, so it is not replaced; give another name"
         )

@@ -68,6 +68,11 @@ class Phase(Settings):
     """What it learned from: name → fingerprint."""
     metrics: dict[str, float] = Field(default_factory=dict)
 
+    @property
+    def figures(self) -> str:
+        """The metrics in one line."""
+        return ", ".join(f"{name} {value:g}" for name, value in self.metrics.items())
+
 
 class Lineage(Settings):
     """Where the weights come from."""
