@@ -15,11 +15,11 @@ from secondlook.data import read_corpus
 from secondlook.data.durable import replacing_file, write_at_once
 from secondlook.encode.template import Template
 from secondlook.errors import UnusableTokenizer
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.train.course import Course, Exercise, Shown, held_out, teach
 from secondlook.train.phase import Outcome
 from secondlook.train.pretraining import Pretraining, gather
-from secondlook.train.ranking import prepared, quiet
+from secondlook.train.ranking import prepared, verbosity_kept
 from secondlook.train.sentences import NO_NEXT, Recital, Sentences
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Held:
 
 def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Outcome:
     """The ranker with its encoder adapted; its head is as it was."""
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     recital = _recital(settings, start, data, place)
     unseen, learned = held_out(
         len(recital.sentences),
@@ -55,7 +55,7 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
     torch.manual_seed(place.seed)
     network = Pretraining(start.network)
     teach = _Teach(settings, network, recital, learned, place, device)
-    with prepared(start, settings, device), quiet():
+    with prepared(start, settings, device), verbosity_kept():
         teach.heads()
         before = _measured(teach, unseen, place.folder / "start.json")
         steps = teach.all()

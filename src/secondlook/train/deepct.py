@@ -15,10 +15,10 @@ from secondlook.model.deepct import new_weigher
 from secondlook.model.settings import Phase
 from secondlook.retrieve.analyze import EnglishAnalyzer
 from secondlook.retrieve.weigh import PartReader
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.score.word_weights import WordWeights
 from secondlook.train.course import Course, Exercise, Shown, held_out, teach
-from secondlook.train.ranking import in_training, quiet
+from secondlook.train.ranking import in_training, verbosity_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ def train_weigher(
     Called again with the same arguments after a kill, it goes on from what it left in
     `place.folder` and gives the same weigher.
     """
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     torch.manual_seed(place.seed)
     start = new_weigher(base, settings.max_length)
     reader = PartReader(start.tokenizer, start.settings.max_length)
@@ -91,7 +91,7 @@ def train_weigher(
     course = Course.of(settings, len(learned))
     network = start.network
     shown = Shown(lambda one, _: learned[one], range(len(learned)), course.shown, place.seed)
-    with in_training(network, network.encoder, settings.dropout, device), quiet():
+    with in_training(network, network.encoder, settings.dropout, device), verbosity_kept():
         teach(
             network,
             Exercise(course, shown, lambda some: gather(some, network.pad_id), "weigh", "learning"),

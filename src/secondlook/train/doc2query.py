@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from secondlook.model.doc2query import new_expander, padded
-from secondlook.model.network import quiet as without_bars
+from secondlook.model.network import quiet
 from secondlook.model.settings import Phase
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.train.course import Course, Exercise, Shown, held_out, teach
-from secondlook.train.ranking import in_training, quiet
+from secondlook.train.ranking import in_training, verbosity_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ def train_expander(
     Passages are held out whole: no query of theirs is learned from. Called again with the same
     arguments after a kill, it goes on from what it left in `place.folder` to the same expander.
     """
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     torch.manual_seed(place.seed)
     start = new_expander(base, settings.max_length, settings.max_query_length)
     names = sorted(texts)
@@ -73,7 +73,8 @@ def train_expander(
 
     network = start.network
     shown = Shown(lambda one, _: learned[one], range(len(learned)), course.shown, place.seed)
-    with in_training(network, network, settings.dropout, device), quiet(), without_bars():
+    training = in_training(network, network, settings.dropout, device)
+    with training, verbosity_kept(), quiet():
         # EncoderDecoderModel tells at every step of a change that is years old
         warnings.filterwarnings("ignore", "Version v4.12.0", FutureWarning)
         teach(network, Exercise(course, shown, gathered, "expand", "learning"), place, device)
