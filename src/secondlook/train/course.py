@@ -9,27 +9,26 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from safetensors.torch import load_model
 from torch.utils.data import Dataset, SequentialSampler
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from secondlook.data.durable import write_at_once
 from secondlook.errors import SecondlookError
-from secondlook.train import processes
 from secondlook.train.ranker import precision_of
-from secondlook.train.states import mark_whole, remove_halves, saved, whole
+from secondlook.train.states import MarksWhole, last_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import torch
     from torch import Tensor, nn
-    from transformers import TrainerControl
+    from transformers import TrainerControl, TrainerState
 
     from secondlook.train.phase import Place, Watch
     from secondlook.train.settings import AdaptPhase, CourseSettings
@@ -152,11 +151,7 @@ def teach(
     course = exercise.course
     run = place.run / exercise.name
     trainer = _Reciter(network, _arguments(course, run, place, device), exercise, place.watch)
-    if processes.first():
-        remove_halves(run)
-    processes.wait()
-    last = next(reversed(whole(run)), None)
-    state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+    last, state = last_whole(run)
     place.watch.begin(exercise.doing, course.steps, done=state.global_step if state else 0)
     if state is not None and state.global_step >= course.steps:
         load_model(network, f"{last}/model.safetensors")
@@ -212,8 +207,8 @@ class _Reciter(Trainer):
         return SequentialSampler(self._shown)
 
 
-class _Teller(TrainerCallback):
-    """Tells the watcher what happens, and marks what is whole."""
+class _Teller(MarksWhole):
+    """Tells the watcher what happens, too."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -225,10 +220,3 @@ class _Teller(TrainerCallback):
         examples = args.per_device_train_batch_size * args.gradient_accumulation_steps
         losses = [logged["loss"] for logged in state.log_history[-1:] if "loss" in logged]
         self._watch.step(examples, {"loss": losses[0]} if losses else {})
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """All files of the state are there."""
-        if state.is_world_process_zero:
-            mark_whole(saved(Path(str(args.output_dir)), state.global_step))

@@ -34,7 +34,7 @@ from secondlook.train.settings import (
     PointwisePhase,
     RankingPhase,
 )
-from secondlook.train.states import remove_halves, whole
+from secondlook.train.states import last_whole, whole
 from secondlook.train.trainer import GroupTrainer, Learning
 from secondlook.train.validation import Validation
 
@@ -253,11 +253,7 @@ def _arguments(
 
 def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     """Train to the end, from where a killed run was; leave the best weights in the network."""
-    if processes.first():
-        remove_halves(place.run)
-    processes.wait()
-    last = next(reversed(whole(place.run)), None)
-    state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+    last, state = last_whole(place.run)
     place.watch.begin("training", steps, done=state.global_step if state else 0)
     if state is None or not _ended(state, steps):
         trainer.train(resume_from_checkpoint=str(last) if last else None)

@@ -9,17 +9,16 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate.utils.memory import should_reduce_batch_size
-from transformers import PrinterCallback, Trainer, TrainerCallback
+from transformers import PrinterCallback, Trainer
 
 from secondlook.errors import SecondlookError
 from secondlook.model.warm import Warm
 from secondlook.train.batches import cut, score
-from secondlook.train.states import mark_whole, saved
+from secondlook.train.states import MarksWhole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,8 +183,8 @@ class GroupTrainer(Trainer):
         return metrics
 
 
-class _Teller(TrainerCallback):
-    """Tells the order which epoch it is, the watcher what happens, and marks what is whole."""
+class _Teller(MarksWhole):
+    """Tells the order which epoch it is and the watcher what happens, too."""
 
     def __init__(self, trainer: GroupTrainer, order: Order, watch: Watch) -> None:
         self._trainer, self._order, self._watch = trainer, order, watch
@@ -218,10 +217,3 @@ class _Teller(TrainerCallback):
             if name.startswith("eval_")  # Trainer adds the epoch
         }
         self._watch.step(0, figures)
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """All files of the state are there."""
-        if state.is_world_process_zero:
-            mark_whole(saved(Path(str(args.output_dir)), state.global_step))
