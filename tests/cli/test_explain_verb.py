@@ -1,20 +1,11 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 import tiny
-from secondlook.cli import app
-from secondlook.errors import SecondlookError
+from command_line import in_process as said_by
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import FusionSettings
-
-
-def said_by(*arguments):
-    """In this process, which is quicker than another."""
-    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert done.exit_code == 0
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +54,5 @@ def test_a_document_that_the_first_look_misses_is_said_to_be_unseen(ranker, tmp_
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"_id": "d1", "text": "the deep sea"}\n')
     said_by("index", corpus, tmp_path / "index")
-    arguments = ["explain", str(ranker), "bogue", "d1", "--index", str(tmp_path / "index")]
-    with pytest.raises(SecondlookError, match="greater --depth"):
-        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    said = said_by("explain", ranker, "bogue", "d1", "--index", tmp_path / "index", fails=True)
+    assert "greater --depth" in said

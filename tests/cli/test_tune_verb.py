@@ -54,7 +54,7 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
         with pytest.raises(RuntimeError, match="power cut"):
             tune(data, "--minutes", "0.2")
     out = data.parent / "out"
-    trained = out / "work" / "tuned" / "model.safetensors"
+    trained = out / "stages" / "tuned" / "model.safetensors"
     made = trained.stat().st_mtime_ns
     assert not (out / "ranker").exists()
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -46,14 +48,12 @@ def tune(
     ship: Annotated[
         bool, typer.Option("--ship", help="Put the ranker in place whatever the verdict.")
     ] = False,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Make a ranker for your data, measure it, and say whether to use it.
 
     Index, first look, mining, training, export, calibration, fusion, comparison, report: each is
-    what the verb of its own does, and its result stays in OUTPUT/work. Interrupted, the same
+    what the verb of its own does, and its result stays in OUTPUT/stages. Interrupted, the same
     command goes on where it stopped; remove a result and it is made anew.
 
     OUTPUT/ranker is there in the end only if it helps on queries it has not seen; otherwise the
@@ -63,7 +63,7 @@ def tune(
 
       secondlook tune my-data -o tuned --minutes 30
 
-      secondlook serve tuned/ranker --index tuned/work/index
+      secondlook serve tuned/ranker --index tuned/stages/index
     """
     tuning = Tuning(data, output, base, minutes, depth, device)
     for number, (name, stage) in enumerate(tuning.stages, start=1):
@@ -112,14 +112,14 @@ class Tuning:
         ]
 
     @property
-    def work(self) -> Path:
-        """Where results are kept."""
-        return self.output / "work"
+    def results(self) -> Path:
+        """What the stages made."""
+        return self.output / "stages"
 
     @property
     def index(self) -> Path:
         """The first look's index."""
-        return self.work / "index"
+        return self.results / "index"
 
     @property
     def report(self) -> Path:
@@ -135,14 +135,14 @@ class Tuning:
         from secondlook.cli.index import index
 
         if not self.index.exists():
-            self.work.mkdir(parents=True, exist_ok=True)
+            self.results.mkdir(parents=True, exist_ok=True)
             index(str(self._file("corpus")), self.index)
 
     def _split(self) -> None:
         from secondlook.data import write_qrels
         from secondlook.data.splits import read_splits
 
-        folder = self.work / "qrels"
+        folder = self.results / "qrels"
         folder.mkdir(exist_ok=True)
         splits = read_splits(self.data)
         for name, part in {"train": splits.train, "dev": splits.dev, "test": splits.test}.items():
@@ -169,9 +169,9 @@ class Tuning:
     def _mine(self) -> None:
         from secondlook.cli.mine import mine
 
-        (self.work / "groups").mkdir(exist_ok=True)
+        (self.results / "groups").mkdir(exist_ok=True)
         for part in ("train", "dev"):
-            groups = self.work / "groups" / f"{part}.parquet"
+            groups = self.results / "groups" / f"{part}.parquet"
             if not groups.exists():
                 mine(
                     str(self.index),
@@ -194,14 +194,14 @@ class Tuning:
 
         if self._ranker("tuned").exists():
             return
-        recipe = self.work / "recipe.toml"
+        recipe = self.results / "recipe.toml"
         if not recipe.exists():
             self._choose(recipe)
         train(
             recipe,
             self._ranker("tuned"),
             base=self.base,
-            data=self.work / "groups",
+            data=self.results / "groups",
             resume=True,
             device=self.device,
         )
@@ -218,7 +218,7 @@ class Tuning:
         longest = open_checkpoint(self._ranker("untuned")).settings.encode.max_length
         work = job(
             whole_recipe(self.base, data, longest),
-            self.work / "groups",
+            self.results / "groups",
             self._ranker("tuned"),
             base=self.base,
             device=self.device,
@@ -274,14 +274,14 @@ class Tuning:
         from secondlook.cli.fuse import tune as tune_fusion
         from secondlook.data.durable import write_at_once
 
-        done = self.work / "fusion.done"  # that no mix is better is a result too
+        done = self.results / "fusion.done"  # that no mix is better is a result too
         if not done.exists():
             tune_fusion(
                 self._ranker("tuned"),
                 first=str(self._run("bm25", "dev")),
                 raw=str(self._run("tuned", "dev")),
                 qrels=str(self._qrels("dev")),
-                curve=self.work / "fusion.svg",
+                curve=self.results / "fusion.svg",
             )
             write_at_once(done, "")
 
@@ -289,7 +289,7 @@ class Tuning:
         from secondlook.cli.report import report
         from secondlook.data.durable import write_at_once
 
-        experiment = self.work / "experiment.toml"
+        experiment = self.results / "experiment.toml"
         lines = {
             "title": "Does the tuned ranker help?",
             "qrels": [str(self._qrels("test").resolve())],
@@ -348,10 +348,10 @@ class Tuning:
         return found[0]
 
     def _qrels(self, part: str) -> Path:
-        return self.work / "qrels" / f"{part}.tsv"
+        return self.results / "qrels" / f"{part}.tsv"
 
     def _run(self, name: str, part: str) -> Path:
-        return self.work / f"{part}.{name}.trec.gz"
+        return self.results / f"{part}.{name}.trec.gz"
 
     def _ranker(self, name: str) -> Path:
-        return self.work / name
+        return self.results / name

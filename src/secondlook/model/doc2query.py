@@ -12,11 +12,12 @@ from secondlook.errors import CheckpointProblem, MissingExtra, UnusableTokenizer
 from secondlook.model.checkpoint import (
     base_name,
     locate,
+    open_trained,
     position_limit,
     read_config,
-    read_settings,
     read_tokenizer,
     replacing,
+    write_settings,
 )
 from secondlook.model.settings import Lineage
 from secondlook.recipe import Settings
@@ -107,14 +108,7 @@ def new_expander(base: str | Path, max_length: int, max_query_length: int) -> Ex
 
 def load_expander(source: str | Path) -> ExpanderModel:
     """A trained expander from a folder or hub id; never from pickles, nor with code of its own."""
-    folder = locate(source)
-    read_config(folder)
-    if not (folder / CARD).is_file():
-        raise CheckpointProblem(
-            f"{folder} is no expander; train one: secondlook expand train CORPUS QUERIES QRELS "
-            f"--base {source} -o EXPANDER"
-        )
-    settings = read_settings(folder / CARD, ExpanderSettings)
+    folder, settings = open_trained(source, "expand", CARD, ExpanderSettings)
     return ExpanderModel(_seq2seq(folder).eval(), read_tokenizer(folder), settings)
 
 
@@ -123,8 +117,7 @@ def save_expander(model: ExpanderModel, folder: Path) -> None:
     with replacing(folder) as half, quiet():
         model.network.save_pretrained(half)
         model.tokenizer.save(str(half / "tokenizer.json"))
-        text = model.settings.model_dump_json(indent=2) + "\n"
-        (half / CARD).write_text(text, encoding="utf-8")
+        write_settings(half, model.settings, CARD)
 
 
 def sample(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from secondlook.encode.encoder import Encoder
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.train import ranking
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.groups import Groups
@@ -93,7 +93,7 @@ class Plan:
 
 def estimate(job: Job) -> Plan:
     """Try a few steps of every phase that can be tried, and count the rest."""
-    device = torch.device(job.device or best_device())
+    device = device_of(job.device)
     model = begin(job.recipe, job.base)
     ranked = [phase for phase in job.recipe.phases if isinstance(phase, RankingPhase)]
     return Plan(

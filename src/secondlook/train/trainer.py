@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate.utils.memory import should_reduce_batch_size
-from transformers import PrinterCallback, Trainer, TrainerCallback
+from transformers import PrinterCallback, Trainer
 
 from secondlook.errors import SecondlookError
 from secondlook.model.warm import Warm
 from secondlook.train.average import Average
 from secondlook.train.batches import cut, score
-from secondlook.train.states import mark_whole, saved
+from secondlook.train.states import MarksWhole, saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,8 +188,8 @@ class GroupTrainer(Trainer):
         return metrics
 
 
-class _Teller(TrainerCallback):
-    """Tells the order which epoch it is, the watcher what happens, and marks what is whole."""
+class _Teller(MarksWhole):
+    """Tells the order which epoch it is and the watcher what happens, too."""
 
     def __init__(self, trainer: GroupTrainer, order: Order, watch: Watch) -> None:
         self._trainer, self._order, self._watch = trainer, order, watch
@@ -228,9 +228,7 @@ class _Teller(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """All files of the state are there."""
-        if state.is_world_process_zero:
-            made = saved(Path(str(args.output_dir)), state.global_step)
-            if self._trainer.average:
-                self._trainer.average.save(made)
-            mark_whole(made)
+        """The mean belongs to the state, too."""
+        if self._trainer.average and state.is_world_process_zero:
+            self._trainer.average.save(saved(Path(str(args.output_dir)), state.global_step))
+        super().on_save(args, state, control)
