@@ -13,6 +13,7 @@ import pytest
 
 import tiny
 from command_line import secondlook
+from invented import write_deep_sea
 from secondlook.data import write_run
 from secondlook.scale.parts import Parts
 from secondlook.types import Hit, Ranking
@@ -124,4 +125,18 @@ def test_reranking_on_ray_is_reranking(tmp_path, monkeypatch):
     secondlook(*given, "-o", tmp_path / "here.trec")
     secondlook(*given, "-o", tmp_path / "there.trec", "--ray", "local")
     assert (tmp_path / "there.trec").read_bytes() == (tmp_path / "here.trec").read_bytes()
+    assert not list(tmp_path.glob(".*parts"))
+
+
+@pytest.mark.timeout(1200)
+def test_weighing_on_ray_is_weighing(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    given = write_deep_sea(tmp_path)
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    train = ["weigh", "train", *given, "--base", tmp_path / "base", "-o", tmp_path / "weigher"]
+    secondlook(*train, "--max-steps", 2, "--max-length", 40, "--device", "cpu")
+    weigh = ["weigh", tmp_path / "corpus.jsonl", "--weigher", tmp_path / "weigher"]
+    secondlook(*weigh, "-o", tmp_path / "here.jsonl", "--device", "cpu")
+    secondlook(*weigh, "-o", tmp_path / "there.jsonl", "--device", "cpu", "--ray", "local")
+    assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
     assert not list(tmp_path.glob(".*parts"))

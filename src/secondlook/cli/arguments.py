@@ -22,4 +22,8 @@ JudgmentsFormat = Annotated[
 RunFormat = Annotated[
     str, typer.Option("--format", help="Of the runs: trec, msmarco, car, irds; or auto.")
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS|local", help="Work on this Ray cluster; local starts one here."),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")]

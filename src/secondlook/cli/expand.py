@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource, Ray  # noqa: TC001 - typer reads it
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ def expand(
     corpus_format: CorpusFormat = "auto",
     seed: Annotated[int, typer.Option(help="Of the draws, with each document's id.")] = 1,
     device: Device = None,
+    ray: Ray = None,
 ) -> None:
     """Sample queries that each document may answer.
 
     The new corpus is the old one with `queries` beside each text: engines index them behind it,
     people and rankers see the text alone. It appears whole at the end. Interrupted, the same
-    command goes on where it stopped.
+    command goes on where it stopped; with --ray, as `weigh` has it.
 
     [bold]Examples[/bold]
 
@@ -60,32 +62,25 @@ def expand(
     """
     from secondlook.cli.progress import progress
     from secondlook.data import Fingerprint, read_corpus
-    from secondlook.data.partial import PartialLines
     from secondlook.model.checkpoint import files_fingerprint, locate
-    from secondlook.model.doc2query import load_expander
-    from secondlook.retrieve.expand import Expanded, best, scored
-    from secondlook.score.predicted_queries import PredictedQueries
-    from secondlook.score.ranker import Ranker
+    from secondlook.retrieve.expand import best
+    from secondlook.scale.documents import expanding, made
 
-    ask = PredictedQueries(load_expander(expander), count, top_k=top_k, seed=seed, device=device)
-    scorer = None if ranker is None else Ranker.load(ranker)
+    asker = locate(expander)
+    judge = None if ranker is None else locate(ranker)
     fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),
-        "expander": files_fingerprint(locate(expander)),
-        "ranker": None if ranker is None else files_fingerprint(locate(ranker)),
+        "expander": files_fingerprint(asker),
+        "ranker": None if judge is None else files_fingerprint(judge),
         "draw": [count, top_k, seed],
     }
-    made = PartialLines(output, job)
-
-    def rows(documents: list[Document]) -> list[str]:
-        found = ask([(one.id, _text(one)) for one in documents])
-        batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
-        return [one.line for one in (batch if scorer is None else scored(batch, scorer))]
-
+    scorer = None if judge is None else str(judge.absolute())
+    tools = partial(expanding, str(asker.absolute()), scorer, count, top_k, seed, device)
+    documents = read_corpus(corpus, corpus_format)
     with progress("expanding", "documents", fingerprint.documents) as advance:
-        made.fill(read_corpus(corpus, corpus_format), rows, _AT_ONCE, advance)
-    made.finish(best(made.rows, keep))
+        rows = made(output, job, tools, documents, _AT_ONCE, advance=advance, ray=ray)
+    rows.finish(best(rows.rows, keep))
     typer.echo(f"{output}: {fingerprint.documents:,} documents, {count} queries sampled for each")
 
 

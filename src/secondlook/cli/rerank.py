@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Ray  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -72,12 +74,7 @@ def rerank(
     precision: Annotated[
         Precision, typer.Option(help="auto takes what the ranker was exported to, else fp32.")
     ] = Precision.auto,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS|local", help="Score on this Ray cluster; local starts one here."
-        ),
-    ] = None,
+    ray: Ray = None,
 ) -> None:
     """Score every hit of a run anew with a ranker.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource, Ray  # noqa: TC001 - typer reads it
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 app = typer.Typer(
@@ -42,12 +43,16 @@ def weigh(
     scale: Annotated[float, typer.Option(help="The frequency of a word of weight 1.")] = 100.0,
     shape: Annotated[Shape, typer.Option(help="scale · √weight, or scale · weight.")] = Shape.root,
     device: Device = None,
+    ray: Ray = None,
 ) -> None:
     """Give every word of a corpus the frequency it is to be indexed by.
 
     The new corpus is the old one with `weights` beside each text: engines index these, people and
     rankers see the text. It appears whole at the end. Interrupted, the same command goes on where
     it stopped. BM25's k1 belongs to the scale of frequencies: try some, on queries set aside.
+
+    With --ray documents are weighed in parts by workers of one core each, which must see the same
+    folders; parts that are done survive the loss of workers and of this program.
 
     [bold]Examples[/bold]
 
@@ -57,35 +62,26 @@ def weigh(
     """
     from secondlook.cli.progress import progress
     from secondlook.data import Fingerprint, read_corpus
-    from secondlook.data.beir import corpus_lines
-    from secondlook.data.partial import PartialLines
     from secondlook.model.checkpoint import files_fingerprint, locate
     from secondlook.model.deepct import load_weigher
-    from secondlook.retrieve.weigh import FrequencySettings, PartReader, Weigher
-    from secondlook.score.word_weights import WordWeights
+    from secondlook.retrieve.weigh import FrequencySettings
+    from secondlook.scale.documents import made, weighing
+    from secondlook.score.word_weights import precision_on
 
-    model = load_weigher(weigher)
-    weights = WordWeights(model.network, device=device)
     settings = FrequencySettings(scale=scale, shape=shape.value)
     fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),
         "weigher": files_fingerprint(locate(weigher)),
-        "max_length": model.settings.max_length,
+        "max_length": load_weigher(weigher).settings.max_length,
         "frequency": settings.model_dump(),
-        "precision": weights.precision,
+        "precision": precision_on(device),
     }
-    made = PartialLines(output, job)
-    reader = PartReader(model.tokenizer, model.settings.max_length)
-    worker = Weigher(reader, weights, settings)
+    tools = partial(weighing, str(locate(weigher).absolute()), settings, device)
+    documents = read_corpus(corpus, corpus_format)
     with progress("weighing", "documents", fingerprint.documents) as advance:
-        made.fill(
-            read_corpus(corpus, corpus_format),
-            lambda documents: corpus_lines(worker.weighed(documents)),
-            _AT_ONCE,
-            advance,
-        )
-    made.finish(made.rows())
+        rows = made(output, job, tools, documents, _AT_ONCE, advance=advance, ray=ray)
+    rows.finish(rows.rows())
     typer.echo(f"{output}: {fingerprint.documents:,} documents weighed")
 
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from secondlook.model.deepct import DeepCT
 
 
+def precision_on(device: str | None) -> str:
+    """What it computes in there."""
+    return "bf16" if has_bf16(device_of(device)) else "fp32"
+
+
 class WordWeights:
     """Parts in, the weight of each of their words out; parts of like length are run together.
 
@@ -30,7 +35,7 @@ class WordWeights:
         self, network: DeepCT, *, device: str | None = None, token_budget: int = 8192
     ) -> None:
         self._device = device_of(device)
-        self.precision = "bf16" if has_bf16(self._device) else "fp32"
+        self.precision = precision_on(device)
         self._network = network.eval().to(self._device)
         self._token_budget = token_budget
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_EPOCHS = 3.0
 _MOST_TOKENS = 256
-_LOOKS = 5
+_LOOKS = 3
 """Validations of a training that is cut short, beside that of the start."""
 _FEWEST_QUERIES = 50
 
