@@ -12,6 +12,7 @@ from secondlook.cli import (
     add,
     bench,
     calibrate,
+    clicks,
     compare,
     convert,
     depth,
@@ -64,6 +65,7 @@ app.command()(gap.gap)
 app.command()(report.report)
 app.command()(convert.convert)
 app.add_typer(types_.app)
+app.command()(clicks.clicks)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.add_typer(weigh.app)

@@ -222,7 +222,12 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
 
 def _learned(model: Model, name: str, outcome: Outcome) -> Model:
     lineage = model.settings.lineage
-    phase = LineagePhase(name=name, data=dict(outcome.learned_from), metrics=dict(outcome.metrics))
+    phase = LineagePhase(
+        name=name,
+        data=dict(outcome.learned_from),
+        labels=outcome.labels,
+        metrics=dict(outcome.metrics),
+    )
     longer = lineage.model_copy(update={"phases": (*lineage.phases, phase)})
     return replace(model, settings=model.settings.model_copy(update={"lineage": longer}))
 
