@@ -23,6 +23,7 @@ from secondlook.cli import (
     export,
     fuse,
     gap,
+    generate,
     index,
     key,
     mine,
@@ -66,6 +67,7 @@ app.command()(report.report)
 app.command()(convert.convert)
 app.add_typer(types_.app)
 app.command()(clicks.clicks)
+app.command()(generate.generate)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.add_typer(weigh.app)

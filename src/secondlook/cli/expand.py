@@ -88,7 +88,7 @@ def expand(
     with progress("expanding", "documents", total) as advance:
         advance(made.finished)
         while documents := list(islice(rest, _AT_ONCE)):
-            found = ask([(one.id, _text(one)) for one in documents])
+            found = ask([(one.id, text_of(one)) for one in documents])
             batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
             if scorer is not None:
                 batch = scored(batch, scorer)
@@ -158,7 +158,7 @@ def train(
     judged = answered(read_queries(queries), read_qrels(qrels))
     wanted = {doc_id for doc_id, _ in judged}
     documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
-    texts = {document.id: _text(document) for document in documents if document.id in wanted}
+    texts = {document.id: text_of(document) for document in documents if document.id in wanted}
     pairs = [pair for pair in judged if pair[0] in texts]
     job = {
         "settings": settings.model_dump(),
@@ -173,6 +173,6 @@ def train(
     typer.echo(f"{output}: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))
 
 
-def _text(document: Document) -> str:
+def text_of(document: Document) -> str:
     """What queries are asked of."""
     return f"{document.title} {document.text}".strip()

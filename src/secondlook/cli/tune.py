@@ -22,7 +22,7 @@ def tune(
         Path,
         typer.Argument(
             help="A folder with corpus.jsonl, queries.jsonl and qrels/train.tsv; dev.tsv and "
-            "test.tsv too, if you have them. With --clicks the corpus is enough.",
+            "test.tsv too, if you have them. With --clicks or --expander the corpus is enough.",
             show_default=False,
         ),
     ],
@@ -44,6 +44,10 @@ def tune(
         Path | None,
         typer.Option(help="Learn from this log, as `secondlook clicks` reads it, not judgments."),
     ] = None,
+    expander: Annotated[
+        str | None,
+        typer.Option(help="Learn from queries that this model asks, as `secondlook generate`."),
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
     ] = None,
@@ -57,8 +61,8 @@ def tune(
     OUTPUT/ranker is there in the end only if it helps on queries it has not seen; otherwise the
     exit code is 3, and you learn what could help.
 
-    Judgments out of clicks are marked in the ranker's lineage and card. People's dev.tsv and
-    test.tsv, where DATA has them, still validate and give the verdict.
+    Judgments out of clicks or generated queries are marked in the ranker's lineage and card.
+    People's dev.tsv and test.tsv, where DATA has them, still validate and give the verdict.
 
     [bold]Example[/bold]
 
@@ -68,7 +72,9 @@ def tune(
 
       secondlook serve tuned/ranker --index tuned/work/index
     """
-    tuning = Tuning(data, output, base, minutes, depth, device, clicks)
+    if clicks is not None and expander is not None:
+        raise typer.BadParameter("goes without --expander", param_hint="--clicks")
+    tuning = Tuning(data, output, base, minutes, depth, device, clicks, expander)
     for number, (name, stage) in enumerate(tuning.stages, start=1):
         typer.secho(f"[{number}/{len(tuning.stages)}] {name}", bold=True)
         stage()

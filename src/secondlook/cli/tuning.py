@@ -27,11 +27,13 @@ class Tuning:
     depth: int
     device: str | None
     clicks: Path | None
+    expander: str | None
 
     @property
     def stages(self) -> list[tuple[str, Callable[[], None]]]:
         """Their names and what they do, in order."""
         made = [("make judgments of clicks", self._clicks)] if self.clicks else []
+        made += [("make queries of passages", self._generate)] if self.expander else []
         return [
             ("index the corpus", self._index),
             *made,
@@ -62,7 +64,7 @@ class Tuning:
     @property
     def judged(self) -> Path:
         """Queries and judgments: given, or made."""
-        return self.work / "made" if self.clicks else self.data
+        return self.work / "made" if self.clicks or self.expander else self.data
 
     @property
     def report(self) -> Path:
@@ -86,6 +88,14 @@ class Tuning:
 
         assert self.clicks is not None
         self._make(partial(clicks, self.clicks))
+
+    def _generate(self) -> None:
+        from secondlook.cli.generate import generate
+
+        assert self.expander is not None
+        corpus = str(_file(self.data, "corpus"))
+        given = partial(generate, corpus, self.index, self.expander, device=self.device)
+        self._make(given)
 
     def _make(self, write: Callable[[Path], None]) -> None:
         """Judgments that no person gave, beside those that somebody did."""

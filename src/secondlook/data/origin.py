@@ -7,6 +7,7 @@ goes with the groups into the lineage and the card of every ranker that learns f
 from __future__ import annotations
 
 import json
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,14 @@ def read_origin(qrels: Path | str) -> str:
         return str(json.loads(path.read_text(encoding="utf-8"))["origin"])
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedInput(path, None, 'must be like {"origin": "clicks"}; mend it') from error
+
+
+def query_id(text: str) -> str:
+    """For a query that has none: the same whenever it is asked, whatever its case.
+
+    So a query stays in its split when more are made.
+    """
+    return "m" + blake2b(text.casefold().encode(), digest_size=8).hexdigest()
 
 
 def _beside(qrels: Path) -> Path:

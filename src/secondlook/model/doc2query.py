@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CARD = "expander.json"
+_LONGEST, _LONGEST_QUERY = 512, 64  # tokens, where a model does not say what it was trained on
 
 
 class ExpanderSettings(Settings):
@@ -106,9 +107,14 @@ def new_expander(base: str | Path, max_length: int, max_query_length: int) -> Ex
 
 
 def load_expander(source: str | Path) -> ExpanderModel:
-    """A trained expander from a folder or hub id; never from pickles, nor with code of its own."""
+    """A trained expander from a folder or hub id; never from pickles, nor with code of its own.
+
+    A plain seq2seq model, such as others' doc2query, is taken at its word that it was trained.
+    """
     folder = locate(source)
-    read_config(folder)
+    config = read_config(folder)
+    if not (folder / CARD).is_file() and config.get("is_encoder_decoder"):
+        return new_expander(source, _LONGEST, _LONGEST_QUERY)
     if not (folder / CARD).is_file():
         raise CheckpointProblem(
             f"{folder} is no expander; train one: secondlook expand train CORPUS QUERIES QRELS "

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
+from secondlook.data.origin import query_id
 from secondlook.errors import SecondlookError
 from secondlook.recipe import Settings
 from secondlook.types import Query
@@ -92,7 +92,7 @@ class Tally:
         for impression in impressions:
             count += 1
             text = " ".join(impression.query.split())
-            query = queries.setdefault(text.casefold(), Query(_id(text.casefold()), text))
+            query = queries.setdefault(text.casefold(), Query(query_id(text), text))
             for rank, doc_id in enumerate(impression.shown, start=1):
                 place = pairs.setdefault((query.id, doc_id), len(pairs)), rank
                 shown[place] += 1
@@ -199,8 +199,3 @@ def _log_rank(tally: Tally, eta: float) -> tuple[NDArray[np.float64], NDArray[np
     whole = tally.sum(weight)
     mean = tally.sum(weight * log) / whole
     return mean, np.maximum(tally.sum(weight * log**2) / whole - mean**2, 0.0)
-
-
-def _id(text: str) -> str:
-    """The same whenever it is asked, so that a growing log keeps its queries' splits."""
-    return "c" + blake2b(text.encode(), digest_size=8).hexdigest()
