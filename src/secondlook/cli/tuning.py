@@ -272,12 +272,17 @@ class Tuning:
             "corpus": str(self.index.resolve()),
             "ranker": str(self._ranker("tuned").resolve()),
             "measures": ["nDCG@10"],
-            "commands": [f"secondlook tune {self.data} -o {self.output} --base {self.base}"],
+            "commands": [self._command()],
         }
         # JSON's strings and lists of strings are TOML's too
         write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
         if not self.report.exists():
             report(experiment, self.report)
+
+    def _command(self) -> str:
+        given = {"--base": self.base, "--clicks": self.clicks, "--expander": self.expander}
+        words = [f"{name} {value}" for name, value in given.items() if value]
+        return " ".join(["secondlook", "tune", str(self.data), "-o", str(self.output), *words])
 
     def verdict(self) -> Comparisons:
         """BM25 against the untuned and the tuned ranker, told and kept beside the report."""

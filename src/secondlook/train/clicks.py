@@ -51,10 +51,6 @@ class ClickSettings(Settings):
     """Seen less often than this, rank taken into account, it stays unjudged."""
 
 
-class Unclear(SecondlookError):
-    """A log that does not show how attention falls with the rank."""
-
-
 @dataclass(frozen=True, slots=True)
 class Examination:
     """How attention falls with the rank."""
@@ -168,7 +164,7 @@ def attraction(tally: Tally, seen: Examination) -> NDArray[np.float64]:
 
 
 def examination(tally: Tally) -> Examination:
-    """η as the log has it; raises Unclear where documents hardly change their ranks."""
+    """η as the log has it; raises where documents hardly change their ranks."""
     from scipy.optimize import brentq
 
     def beyond(eta: float) -> float:
@@ -184,7 +180,7 @@ def examination(tally: Tally) -> Examination:
         eta = float(brentq(beyond, 0.0, _STEEPEST, xtol=1e-6))
     known = float(tally.clicks @ _log_rank(tally, eta)[1])
     if known * _VAGUE**2 < 1:
-        raise Unclear(
+        raise SecondlookError(
             "the log does not show how attention falls with the rank: too few clicked documents "
             "stood at more than one rank for the same query; say it, as --eta 1 for 1/rank, or "
             "gather more clicks"
