@@ -24,7 +24,8 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -340,26 +341,33 @@ def show(report: dict[str, Any]) -> None:
 
 
 def plot(report: dict[str, Any], path: Path) -> None:
+    ranked = sorted(report["pairs_per_second"].items(), key=lambda item: item[1])
+    ours = [name.startswith("secondlook") for name, _ in ranked]
+    with drawn(path, 0.4 * len(ranked) + 1.2) as axes:
+        bars = axes.barh(
+            [name for name, _ in ranked],
+            [speed for _, speed in ranked],
+            color=["#1b6ca8" if one else "#b8c4ce" for one in ours],
+        )
+        axes.bar_label(bars, fmt="%.0f", padding=3)
+        axes.set_xlabel("pairs per second, from text to score (bare: from padded batches)")
+        axes.set_title(
+            f"{report['pairs']['all']:,} pairs of TREC DL 2019, MiniLM-L6, "
+            f"{report['machine']['cores']} cores"
+        )
+
+
+@contextmanager
+def drawn(path: Path, height: float) -> Iterator[Any]:
+    """Axes for an SVG that is the same whenever its figures are."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "secondlook"
     from matplotlib import pyplot as plt
 
-    ranked = sorted(report["pairs_per_second"].items(), key=lambda item: item[1])
-    figure, axes = plt.subplots(figsize=(8, 0.4 * len(ranked) + 1.2), layout="constrained")
-    ours = [name.startswith("secondlook") for name, _ in ranked]
-    bars = axes.barh(
-        [name for name, _ in ranked],
-        [speed for _, speed in ranked],
-        color=["#1b6ca8" if one else "#b8c4ce" for one in ours],
-    )
-    axes.bar_label(bars, fmt="%.0f", padding=3)
-    axes.set_xlabel("pairs per second, from text to score (bare: from padded batches)")
-    axes.set_title(
-        f"{report['pairs']['all']:,} pairs of TREC DL 2019, MiniLM-L6, "
-        f"{report['machine']['cores']} cores"
-    )
+    figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
+    yield axes
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, metadata={"Date": None})
 

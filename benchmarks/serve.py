@@ -35,7 +35,7 @@ import httpx
 import numpy as np
 import psutil
 
-from rerank import SHARED, machine, quiet, read_pairs, save_cross_encoder
+from rerank import SHARED, drawn, machine, quiet, read_pairs, save_cross_encoder
 from secondlook import Ranker
 from secondlook.score.export import export_ranker
 
@@ -328,29 +328,23 @@ def show(report: dict[str, Any]) -> None:
 
 def plot(report: dict[str, Any], latencies: list[float], path: Path) -> None:
     """The share of accepted requests that were answered within so many seconds."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "secondlook"
-    from matplotlib import pyplot as plt
-
     load = report["load"]
-    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    axes.ecdf(latencies, color="#1b6ca8")
-    axes.axvline(load["deadline"], color="#c0392b", linestyle="--")
-    axes.annotate("deadline", (load["deadline"], 0.05), color="#c0392b", ha="right", rotation=90)
-    for share in ("p50", "p99"):
-        axes.axvline(load[share], color="#b8c4ce", linewidth=1)
-        axes.annotate(f"{share} {load[share]:.2f} s", (load[share], 0.5), ha="right", rotation=90)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("seconds from request to answer, of requests that were accepted")
-    axes.set_ylabel("share answered")
-    axes.set_title(
-        f"{load['clients']} clients at twice capacity for {load['seconds']:.0f} s, "
-        f"{report['machine']['cores']} cores"
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, metadata={"Date": None})
+    red, end = "#c0392b", load["deadline"]
+    with drawn(path, 4) as axes:
+        axes.ecdf(latencies, color="#1b6ca8")
+        axes.axvline(end, color=red, linestyle="--")
+        axes.annotate("deadline", (end, 0.05), color=red, ha="right", rotation=90)
+        for share in ("p50", "p99"):
+            said = f"{share} {load[share]:.2f} s"
+            axes.axvline(load[share], color="#b8c4ce", linewidth=1)
+            axes.annotate(said, (load[share], 0.5), ha="right", rotation=90)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("seconds from request to answer, of requests that were accepted")
+        axes.set_ylabel("share answered")
+        axes.set_title(
+            f"{load['clients']} clients at twice capacity for {load['seconds']:.0f} s, "
+            f"{report['machine']['cores']} cores"
+        )
 
 
 if __name__ == "__main__":

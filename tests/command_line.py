@@ -1,7 +1,31 @@
 """The command line as a user calls it."""
 
+import signal
 import subprocess
 import sys
+
+from typer.testing import CliRunner
+
+from secondlook.cli import app
+from secondlook.errors import SecondlookError
+
+_MORTAL = """
+import os, signal, sys
+from secondlook.cli import main, {verb}
+from secondlook.data.partial import PartialLines
+
+{verb}.{at_once} = 10
+append, left = PartialLines.append, [int(sys.argv.pop(1))]
+
+def append_and_die(file, rows, items):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    append(file, rows, items)
+
+PartialLines.append = append_and_die
+main()
+"""
 
 
 def secondlook(*arguments, fails=False):
@@ -15,3 +39,32 @@ def secondlook(*arguments, fails=False):
     assert (done.returncode != 0) == fails, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr if fails else done.stdout
+
+
+def in_process(*arguments, fails=False):
+    """What a verb prints, or complains of if it `fails`; in this process, where torch is loaded."""
+    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=fails)
+    assert (done.exit_code != 0) == fails, done.output
+    if not fails:
+        return done.stdout
+    return str(done.exception) if isinstance(done.exception, SecondlookError) else done.output
+
+
+def check_a_kill(output, at_once, verb, *arguments):
+    """Killed after one of three batches (of ten or more), the verb goes on to the same `output`.
+
+    `at_once` is the constant of the verb's module that says how large a batch is.
+    """
+    driver = _MORTAL.format(verb=verb, at_once=at_once)
+
+    def drive(batches, out):
+        command = [sys.executable, "-c", driver, batches, verb, *arguments, "-o", out]
+        return subprocess.run(list(map(str, command)), check=False).returncode
+
+    whole = output.with_name(f"whole.{output.name}")
+    assert drive(9, whole) == 0
+    assert drive(1, output) == -signal.SIGKILL
+    assert not output.exists()
+    assert drive(2, output) == 0  # two batches were left
+    assert output.read_bytes() == whole.read_bytes()
+    assert not list(output.parent.glob(".*"))

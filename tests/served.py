@@ -66,7 +66,7 @@ class Watched:
         if any(self.breaks_on is not None and self.breaks_on in d.text for _, d in pairs):
             raise ValueError("this text breaks the ranker")
         encoded = self.ranker.encode(pairs)
-        self._texts = {
+        self._texts |= {
             id(one): document.text for one, (_, document) in zip(encoded, pairs, strict=True)
         }
         return encoded

@@ -1,12 +1,16 @@
-"""Settings as frozen, strict models: an unknown key is refused, with the nearest known name."""
+"""Settings as frozen, strict models, in code or TOML: an unknown key is refused by name."""
 
 from __future__ import annotations
 
-from typing import Any
+import tomllib
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from secondlook.errors import UnknownName
+from secondlook.errors import MalformedInput, UnknownName
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Settings(BaseModel):
@@ -22,3 +26,21 @@ class Settings(BaseModel):
                 if key not in cls.model_fields:
                     raise UnknownName(f"{cls.__name__} setting", str(key), cls.model_fields)
         return given
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def read_toml(path: Path, kind: type[S]) -> S:
+    """What a TOML file sets; raises MalformedInput or UnknownName, which say what is wrong."""
+    try:
+        return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        reason = error.strerror or error
+        raise MalformedInput(path, None, f"cannot be read: {reason}") from error
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in problem["loc"]) or kind.__name__.lower()
+        raise MalformedInput(path, None, f"{place}: {problem['msg']}") from error
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise MalformedInput(path, None, str(error)) from error

@@ -1,9 +1,8 @@
 import pytest
-from typer.testing import CliRunner
 
 import tiny
+from command_line import in_process
 from invented import invent
-from secondlook.cli import app
 from secondlook.errors import SecondlookError
 from secondlook.train.groups import write_groups
 
@@ -35,10 +34,8 @@ def bench(tmp_path, monkeypatch):
 
 
 def run(*more):
-    given = ["my.toml", "-o", "out", "--test", "test.parquet", "--device", "cpu", *more]
-    done = CliRunner().invoke(app, ["ablate", *given], catch_exceptions=False)
-    assert done.exit_code == 0
-    return done.stdout
+    given = ["my.toml", "-o", "out", "--test", "test.parquet", "--device", "cpu"]
+    return in_process("ablate", *given, *more)
 
 
 def test_recipes_are_trained_once_and_tabled(bench):

@@ -3,10 +3,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 import tiny
-from secondlook.cli import app
+from command_line import in_process
 from secondlook.model.network import new_warm, save_model
 from secondlook.score.ranker import Ranker
 
@@ -19,9 +18,7 @@ def ranker(tmp_path_factory):
 
 
 def test_a_ranker_is_exported_into_its_folder(ranker):
-    result = CliRunner().invoke(app, ["export", str(ranker), "--to", "onnx", "--json"])
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    told = json.loads(in_process("export", ranker, "--to", "onnx", "--json"))
     graph = ranker / "onnx" / "model.fp32.onnx"
     assert (told["graph"], told["bytes"]) == (str(graph), graph.stat().st_size)
     assert told["difference"] < 1e-3 < told["spread"]
@@ -29,7 +26,6 @@ def test_a_ranker_is_exported_into_its_folder(ranker):
 
 
 def test_it_says_what_it_made(ranker):
-    result = CliRunner().invoke(app, ["export", str(ranker), "--precision", "int8"])
-    assert result.exit_code == 0, result.output
-    assert "openvino/model.int8.xml: " in result.stdout
-    assert "from torch" in result.stdout
+    said = in_process("export", ranker, "--precision", "int8")
+    assert "openvino/model.int8.xml: " in said
+    assert "from torch" in said

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 import tiny
+from command_line import in_process as secondlook
 from secondlook import Document, Query, Ranker
-from secondlook.cli import app
 from secondlook.data import read_run, write_qrels, write_run
-from secondlook.errors import SecondlookError
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import FusionSettings, PlattCalibration
 from secondlook.rank import second_look
@@ -23,16 +21,6 @@ TEXTS = {
     for number in range(8)
 }
 QUERIES = {"q1": "what is the tide", "q2": "who is cape fear", "q3": "where is the river"}
-
-
-def secondlook(*arguments, fails=False):
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    if fails:
-        assert done.exit_code != 0
-        known = isinstance(done.exception, SecondlookError)
-        return str(done.exception) if known else done.output
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,7 @@
 import json
 
-from typer.testing import CliRunner
-
 import tiny
-from secondlook.cli import app
-
-
-def said_by(*arguments):
-    """In this process, which is quicker than another."""
-    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert done.exit_code == 0
-    return done.stdout
+from command_line import in_process as said_by
 
 
 def test_a_corpus_is_set_beside_general_english(tmp_path):

@@ -1,18 +1,11 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 import tiny
+from command_line import in_process as run
 from command_line import secondlook
-from secondlook.cli import app
 from secondlook.scale.bench import LENGTHS, Bench, Engine, Timing
-
-
-def run(*arguments):
-    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture

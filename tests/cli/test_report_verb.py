@@ -3,10 +3,9 @@ import re
 from urllib.parse import urlparse
 
 import pytest
-from typer.testing import CliRunner
 
 import tiny
-from secondlook.cli import app
+from command_line import in_process
 from secondlook.errors import MalformedInput, UnknownName
 
 QUERIES = [f"q{number}" for number in range(30)]
@@ -67,10 +66,7 @@ def files(tmp_path):
 
 def written(folder, *more):
     page = folder / "report.html"
-    arguments = ["report", str(folder / "experiment.toml"), "-o", str(page), *more]
-    result = CliRunner().invoke(app, arguments)
-    if result.exception:
-        raise result.exception
+    in_process("report", folder / "experiment.toml", "-o", page, *more)
     return page.read_text("utf-8")
 
 

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import tiny
+from command_line import check_a_kill
+from command_line import in_process as secondlook
 from secondlook import Document, Query, Ranker
-from secondlook.cli import app
 from secondlook.data import read_run, write_qrels, write_run
-from secondlook.errors import SecondlookError
 from secondlook.types import Hit, Ranking
-
-
-def secondlook(*arguments, fails=False):
-    """What a verb prints; in this process, where torch is loaded already."""
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    if fails:
-        assert isinstance(done.exception, SecondlookError)
-        return str(done.exception)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
 
 TEXTS = {
     f"d{number}": f"{word} {other} of the deep sea {number}"
@@ -80,38 +65,10 @@ def test_only_the_best_of_the_first_look_are_seen(data):
     assert made == {query_id: {"d0", "d1"} for query_id in QUERIES}
 
 
-DRIVER = """
-import os, signal, sys
-from secondlook.cli import main, rerank
-from secondlook.data.partial import PartialRun
-
-rerank._PAIRS_AT_ONCE = 10  # a batch for each query
-add, left = PartialRun.add, [int(sys.argv.pop(1))]
-
-def add_and_die(run, rankings):
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    add(run, rankings)
-
-PartialRun.add = add_and_die
-main()
-"""
-
-
 def test_killed_it_goes_on_to_the_same_run(data):
-    def drive(batches, out):
-        given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
-        given += ["--ranker", data / "ranker", "-o", data / out]
-        command = [sys.executable, "-c", DRIVER, batches, "rerank", data / "first.trec", *given]
-        return subprocess.run(list(map(str, command)), check=False).returncode
-
-    assert drive(9, "whole.trec") == 0
-    assert drive(1, "second.trec") == -signal.SIGKILL
-    assert not (data / "second.trec").exists()
-    assert drive(2, "second.trec") == 0  # two batches were left
-    assert (data / "second.trec").read_bytes() == (data / "whole.trec").read_bytes()
-    assert not list(data.glob(".*"))
+    given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
+    given += ["--ranker", data / "ranker"]  # each query is a batch
+    check_a_kill(data / "second.trec", "_PAIRS_AT_ONCE", "rerank", data / "first.trec", *given)
 
 
 def test_texts_that_were_cut_are_counted(data):

@@ -13,12 +13,10 @@ import time
 import psutil
 import pytest
 from safetensors.numpy import load_file
-from typer.testing import CliRunner
 
 import tiny
-from command_line import secondlook
+from command_line import in_process, secondlook
 from invented import invent
-from secondlook.cli import app
 from secondlook.errors import CheckpointProblem, MalformedInput, SecondlookError
 from secondlook.train.groups import write_groups
 
@@ -64,10 +62,7 @@ def arguments(bench, name, *more):
 
 
 def run(bench, name, *more):
-    """In this process, which is quicker than another."""
-    done = CliRunner().invoke(app, arguments(bench, name, *more), catch_exceptions=False)
-    assert done.exit_code == 0
-    return done.stdout
+    return in_process(*arguments(bench, name, *more))
 
 
 def weights(ranker):

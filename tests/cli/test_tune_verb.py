@@ -54,7 +54,7 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
         with pytest.raises(RuntimeError, match="power cut"):
             tune(data, "--minutes", "0.2")
     out = data.parent / "out"
-    trained = out / "work" / "tuned" / "model.safetensors"
+    trained = out / "stages" / "tuned" / "model.safetensors"
     made = trained.stat().st_mtime_ns
     assert not (out / "ranker").exists()
 
@@ -94,7 +94,7 @@ def test_it_learns_from_clicks_and_says_so(data):
     done = tune(data, "--minutes", "0.1", "--clicks", str(data.parent / "log.jsonl"), "--ship")
     assert done.exit_code == 0
     assert "rests on no person's judgments, but on clicks: 360 impressions" in done.stdout
-    made = data.parent / "out" / "work" / "made"
+    made = data.parent / "out" / "stages" / "made"
     meant = {query["text"]: query["_id"].removeprefix("q-") for query in queries}
     found = read_qrels(made / "qrels" / "train.tsv")
     asked = {query.id: query.text for query in read_queries(made)}

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from secondlook.cli import app
+from command_line import in_process as secondlook
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.timeout(3600)]
 
@@ -25,12 +24,6 @@ EVERY_WAY = [
     ("openvino", "bf16"),
     ("openvino", "int8"),
 ]
-
-
-def secondlook(*arguments):
-    done = CliRunner().invoke(app, [str(one) for one in arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

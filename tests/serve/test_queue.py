@@ -90,6 +90,24 @@ def test_a_small_request_does_not_wait_for_a_large_one(ranker, queue_of, monkeyp
     assert not asyncio.run(ask()).partial
 
 
+def test_while_a_chunk_is_scored_the_next_is_begun_if_it_is_full(ranker, queue_of, monkeypatch):
+    monkeypatch.setattr("secondlook.serve.queue._FEWEST_TOKENS", 200)
+    monkeypatch.setattr("secondlook.serve.queue._CHUNK_SECONDS", 0)
+    watched = Watched(ranker)
+    queue = queue_of(watched)
+
+    async def ask():
+        watched.go.clear()
+        large = asyncio.create_task(queue.score(pairs(500), soon()))
+        await until(lambda: len(watched.chunks) == 2)
+        assert queue.waiting == 500
+        watched.go.set()
+        return await large
+
+    outcome = asyncio.run(ask())
+    assert outcome.scores == pytest.approx(ranker.score(pairs(500)), abs=1e-4)
+
+
 def test_at_the_deadline_what_has_no_score_stands_last_in_its_order(ranker, queue_of, monkeypatch):
     monkeypatch.setattr("secondlook.serve.queue._FEWEST_TOKENS", 200)
     monkeypatch.setattr("secondlook.serve.queue._CHUNK_SECONDS", 0)

@@ -11,11 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 from tokenizers import Tokenizer
-from typer.testing import CliRunner
 
 import tiny
+from command_line import in_process
 from graphs import sum_of_ids
-from secondlook.cli import app
 from secondlook.errors import BackendProblem
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from served import QUERY, TEXTS
@@ -24,10 +23,7 @@ HARD = 'a "quoted"\nquery \\ of ünïcode'
 
 
 def wire(engine, output, *arguments):
-    done = CliRunner().invoke(
-        app, ["wire", engine, "-o", str(output), *map(str, arguments)], catch_exceptions=False
-    )
-    assert done.exit_code == 0, done.output
+    in_process("wire", engine, "-o", output, *arguments)
     files = {one.relative_to(output).as_posix(): one for one in output.rglob("*") if one.is_file()}
     told = {name: json.loads(path.read_text()) for name, path in files.items() if ".json" in name}
     return files, told
@@ -134,9 +130,8 @@ def test_the_server_answers_what_the_engines_would_send(tmp_path, url, query):
 
 
 def test_without_a_url_there_is_nothing_to_ask(tmp_path):
-    done = CliRunner().invoke(app, ["wire", "opensearch", "--ranker", "r", "-o", str(tmp_path)])
-    assert done.exit_code != 0
-    assert "--url" in done.output
+    given = "wire", "opensearch", "--ranker", "r", "-o", tmp_path
+    assert "--url" in in_process(*given, fails=True)
 
 
 @pytest.fixture(scope="module")

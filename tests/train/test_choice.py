@@ -1,59 +1,47 @@
-"""The recipe that `tune` chooses keeps to the time it was given, validation included."""
+"""The recipe is cut to the time there is."""
 
 from __future__ import annotations
 
-from math import ceil
-
 import pytest
 
-import tiny
 from invented import invent
 from secondlook.train import choice
 from secondlook.train.groups import write_groups
-from secondlook.train.plan import PhasePlan, Plan
-from secondlook.train.ranking import validate_every
+from secondlook.train.plan import PhasePlan, Plan, validations
 from secondlook.train.recipe import DataSettings
 from secondlook.train.run import job
 
-QUERIES, VALIDATED = 400, 50
-
 
 @pytest.fixture
-def work(tmp_path):
-    for name, count in {"train": QUERIES, "dev": VALIDATED}.items():
-        write_groups(tmp_path / f"{name}.parquet", invent(count), about={})
-    base = tiny.save(tiny.encoder(), tmp_path / "base")
+def work(tmp_path, base):
+    for name, count in (("train.parquet", 20), ("dev.parquet", 100)):
+        write_groups(tmp_path / name, invent(count), about={})
     data = DataSettings(train=("train.parquet",), validation="dev.parquet")
-    return job(choice.whole_recipe(str(base), data, 64), tmp_path, tmp_path / "ranker")
+    recipe = choice.whole_recipe(str(base), data, 64)
+    return job(recipe, tmp_path, tmp_path / "ranker", base=str(base), device="cpu")
 
 
-def known_costs(step, query):
-    """An estimate for a machine that takes so many seconds a step and a validation query."""
-
-    def estimate(job):
-        listwise = job.recipe.phases[-1]
-        steps = ceil(listwise.epochs * QUERIES / listwise.batch)
-        validations = 1 + steps / validate_every(listwise, steps)
-        validating = validations * query * (listwise.validate_queries or VALIDATED)
-        phase = PhasePlan(
-            "listwise", steps=steps, seconds=steps * step, validation_seconds=validating
-        )
-        return Plan("base", "cpu", 1, "fp32", 1, (PhasePlan("warm"), phase))
-
-    return estimate
+def measured(job, *, step, query, steps=1000):
+    listwise = job.recipe.phases[-1]
+    validation = validations(listwise, steps) * 100 * query
+    phase = PhasePlan("listwise", 20, steps, 6 * steps, 600 * steps, step * steps, validation, 1)
+    return Plan("base", "cpu", 2, "bf16", 1, (PhasePlan("warm"), phase))
 
 
-@pytest.mark.parametrize(("step", "query"), [(1, 0.1), (1, 1), (0.1, 10), (0.01, 1), (10, 0.1)])
-def test_no_more_than_fits_is_planned(work, monkeypatch, step, query):
-    monkeypatch.setattr(choice, "estimate", known_costs(step, query))
-    recipe, plan = choice.fitted(work, 100.0)
-    assert plan.seconds <= 100 * 1.15 + step + 3 * query
-    listwise = recipe.phases[-1]
-    assert listwise.epochs > 0
-    assert plan.phases[-1].seconds >= 60 or listwise.epochs == 3.0
+@pytest.mark.parametrize(("step", "query"), [(1.0, 0.01), (0.5, 1.0), (0.1, 0.6)])
+def test_what_is_chosen_fits_into_the_time(work, monkeypatch, step, query):
+    monkeypatch.setattr(choice, "estimate", lambda job: measured(job, step=step, query=query))
+    recipe, plan = choice.fitted(work, 600)
+    listwise, planned = recipe.phases[-1], plan.phases[-1]
+    assert plan.seconds <= 600
+    assert listwise.max_steps == planned.steps
+    assert listwise.validate_queries >= 50
+    assert planned.steps == 1000 or plan.seconds > 0.9 * 600 or listwise.validate_queries < 100
+    assert planned.validation_seconds <= max(150, 6 * 50 * query)
+    assert planned.pairs == 6 * planned.steps
 
 
-def test_what_fits_is_left_whole(work, monkeypatch):
-    monkeypatch.setattr(choice, "estimate", known_costs(0.001, 0.001))
-    recipe, _ = choice.fitted(work, 100.0)
+def test_what_fits_is_not_cut(work, monkeypatch):
+    monkeypatch.setattr(choice, "estimate", lambda job: measured(job, step=0.01, query=0.001))
+    recipe, _ = choice.fitted(work, 600)
     assert recipe == work.recipe

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusFormat  # noqa: TC001 - typer reads it
+
 
 def add(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
     corpus: Annotated[str, typer.Argument(help="The documents to add, in any corpus format.")],
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
 ) -> None:
     """Add documents to an index on a cluster, or replace those of the same id.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Judgments, JudgmentsFormat, RunFormat
 from secondlook.cli.eval_ import labels
 
 if TYPE_CHECKING:
@@ -25,13 +26,7 @@ class Requirement(StrEnum):
 
 
 def compare(
-    qrels: Annotated[
-        str,
-        typer.Argument(
-            metavar="QRELS",
-            help="Judgments: TREC, BEIR or MS MARCO, also .gz or .zst; or irds:DATASET.",
-        ),
-    ],
+    qrels: Judgments,
     base: Annotated[str, typer.Argument(metavar="BASE_RUN", help="The run you have now.")],
     new: Annotated[list[str], typer.Argument(metavar="NEW_RUN", help="Runs to compare with it.")],
     measures: Annotated[
@@ -55,12 +50,8 @@ def compare(
         typer.Option(help="Exit with 3 unless the verdict on every new run is this one."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, unrounded.")] = False,
-    run_format: Annotated[
-        str, typer.Option("--format", help="Of the runs: trec, msmarco, car, irds; or auto.")
-    ] = "auto",
-    qrels_format: Annotated[
-        str, typer.Option(help="Of the judgments: trec, beir, msmarco, car, irds; or auto.")
-    ] = "auto",
+    run_format: RunFormat = "auto",
+    qrels_format: JudgmentsFormat = "auto",
     seed: Annotated[int, typer.Option(help="Of the resampling.", min=0)] = 0,
 ) -> None:
     """Tell whether new runs help, hurt, or whether nobody can tell yet.

@@ -76,20 +76,9 @@ def _pairs_per_query(first: Sequence[Ranking], depth: int) -> float:
 def _draw(
     path: Path, curve: Sequence[Depth], costs: Sequence[float], measure: str, rate: float | None
 ) -> None:
-    from secondlook.errors import MissingExtra
+    from secondlook.cli.plot import plotted
 
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("report", "the plot") from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
     spent = [1000 * cost / rate for cost in costs] if rate else costs
-    axes.plot(spent, [one.reached for one in curve], marker="o", label="reached")
-    axes.plot(spent, [one.ceiling for one in curve], linestyle="--", label="ceiling")
-    axes.set_xlabel("milliseconds a query" if rate else "pairs a query")
-    axes.set_ylabel(measure)
-    axes.legend()
-    figure.savefig(path, dpi=120)
+    with plotted(path, "milliseconds a query" if rate else "pairs a query", measure) as axes:
+        axes.plot(spent, [one.reached for one in curve], marker="o", label="reached")
+        axes.plot(spent, [one.ceiling for one in curve], linestyle="--", label="ceiling")

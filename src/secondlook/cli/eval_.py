@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Judgments, JudgmentsFormat, RunFormat
+
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
@@ -15,13 +17,7 @@ if TYPE_CHECKING:
 
 
 def eval_(
-    qrels: Annotated[
-        str,
-        typer.Argument(
-            metavar="QRELS",
-            help="Judgments: TREC, BEIR or MS MARCO, also .gz or .zst; or irds:DATASET.",
-        ),
-    ],
+    qrels: Judgments,
     runs: Annotated[
         list[str],
         typer.Argument(metavar="RUN", help="Runs, likewise; the best of several is in bold."),
@@ -40,12 +36,8 @@ def eval_(
         bool, typer.Option("--per-query", help="Each query's values too.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, unrounded.")] = False,
-    run_format: Annotated[
-        str, typer.Option("--format", help="Of the runs: trec, msmarco, car, irds; or auto.")
-    ] = "auto",
-    qrels_format: Annotated[
-        str, typer.Option(help="Of the judgments: trec, beir, msmarco, car, irds; or auto.")
-    ] = "auto",
+    run_format: RunFormat = "auto",
+    qrels_format: JudgmentsFormat = "auto",
 ) -> None:
     """Evaluate runs against judgments, as trec_eval -c does.
 

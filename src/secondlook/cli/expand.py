@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource  # noqa: TC001 - typer reads it
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _AT_ONCE = 16  # documents: some hundred rows of the decoder
 
 @app.command(ITSELF)
 def expand(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    corpus: CorpusSource,
     expander: Annotated[str, typer.Option(help="What `expand train` made: a folder or a hub id.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The new corpus, .jsonl, .jsonl.gz or .zst.")
@@ -41,13 +41,9 @@ def expand(
     keep: Annotated[
         float, typer.Option(help="With --ranker: the best share of all queries.", min=0, max=1)
     ] = 0.3,
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     seed: Annotated[int, typer.Option(help="Of the draws, with each document's id.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Sample queries that each document may answer.
 
@@ -73,10 +69,7 @@ def expand(
 
     ask = PredictedQueries(load_expander(expander), count, top_k=top_k, seed=seed, device=device)
     scorer = None if ranker is None else Ranker.load(ranker)
-    fingerprint, total = Fingerprint(), 0
-    for document in read_corpus(corpus, corpus_format):
-        fingerprint.add(document)
-        total += 1
+    fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),
         "expander": files_fingerprint(locate(expander)),
@@ -84,32 +77,28 @@ def expand(
         "draw": [count, top_k, seed],
     }
     made = PartialLines(output, job)
-    rest = islice(read_corpus(corpus, corpus_format), made.finished, None)
-    with progress("expanding", "documents", total) as advance:
-        advance(made.finished)
-        while documents := list(islice(rest, _AT_ONCE)):
-            found = ask([(one.id, text_of(one)) for one in documents])
-            batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
-            if scorer is not None:
-                batch = scored(batch, scorer)
-            made.append([one.line for one in batch], len(batch))
-            advance(len(batch))
+
+    def rows(documents: list[Document]) -> list[str]:
+        found = ask([(one.id, text_of(one)) for one in documents])
+        batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
+        return [one.line for one in (batch if scorer is None else scored(batch, scorer))]
+
+    with progress("expanding", "documents", fingerprint.documents) as advance:
+        made.fill(read_corpus(corpus, corpus_format), rows, _AT_ONCE, advance)
     made.finish(best(made.rows, keep))
-    typer.echo(f"{output}: {total:,} documents, {count} queries sampled for each")
+    typer.echo(f"{output}: {fingerprint.documents:,} documents, {count} queries sampled for each")
 
 
 @app.command()
 def train(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
-    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    corpus: CorpusSource,
+    queries: QueriesSource,
     qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
     base: Annotated[
         str, typer.Option(help="A seq2seq model (T5, BART) or an encoder: a folder or a hub id.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the expander goes.")],
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     epochs: Annotated[float, typer.Option(help="Times every query is seen.")] = 3.0,
     max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
     batch: Annotated[int, typer.Option(help="Queries per step.", min=1)] = 16,
@@ -117,9 +106,7 @@ def train(
     max_length: Annotated[int, typer.Option(help="Tokens of a passage.", min=16)] = 256,
     max_query_length: Annotated[int, typer.Option(help="Tokens of a query.", min=4)] = 32,
     seed: Annotated[int, typer.Option(help="Of order and dropout.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Learn to ask the queries that passages answer.
 
@@ -137,16 +124,14 @@ def train(
     from secondlook.cli.progress import track
     from secondlook.cli.train import watched
     from secondlook.data import read_corpus, read_qrels, read_queries
-    from secondlook.errors import CheckpointProblem
-    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.checkpoint import files_fingerprint, locate, refuse_to_replace
     from secondlook.model.doc2query import save_expander
     from secondlook.train.course import claimed
     from secondlook.train.doc2query import answered, train_expander
     from secondlook.train.phase import Place
     from secondlook.train.settings import ExpanderTraining
 
-    if output.exists():
-        raise CheckpointProblem(f"{output} is there already; give another name, or remove it")
+    refuse_to_replace(output)
     settings = ExpanderTraining(
         epochs=epochs,
         max_steps=max_steps,
@@ -169,8 +154,7 @@ def train(
     with watched() as watch, claimed(output, job) as folder:
         model = train_expander(settings, base, pairs, texts, Place(folder, seed, device, watch))
         save_expander(model, output)
-    figures = model.settings.lineage.phases[-1].metrics
-    typer.echo(f"{output}: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))
+    typer.echo(f"{output}: {model.settings.lineage.phases[-1].figures}")
 
 
 def text_of(document: Document) -> str:

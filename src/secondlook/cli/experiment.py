@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from secondlook.data import read_corpus, read_qrels, read_queries, read_run
-from secondlook.errors import MalformedInput
-from secondlook.recipe import Settings
+from secondlook.recipe import Settings, read_toml
 from secondlook.retrieve import open_index
 
 if TYPE_CHECKING:
@@ -45,18 +43,7 @@ class Experiment(Settings):
 
 def read_experiment(path: Path) -> Experiment:
     """Read the file; raises MalformedInput or UnknownName, which say what is wrong with it."""
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _placed(Experiment.model_validate(given), path.parent)
-    except OSError as error:
-        reason = error.strerror or error
-        raise MalformedInput(path, None, f"cannot be read: {reason}") from error
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        raise MalformedInput(path, None, f"{place}: {problem['msg']}") from error
-    except ValueError as error:  # no TOML, or no UTF-8
-        raise MalformedInput(path, None, str(error)) from error
+    return _placed(read_toml(path, Experiment), path.parent)
 
 
 def _placed(experiment: Experiment, folder: Path) -> Experiment:

@@ -1,6 +1,7 @@
 """`secondlook explain`: why a document scored as it did."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,16 @@ _ROWS = 12  # words in the terminal's tables
 def explain(
     ranker: Annotated[str, typer.Argument(metavar="RANKER", help="A folder or a hub id.")],
     query: Annotated[str, typer.Argument(help="What was asked.")],
-    document: Annotated[str, typer.Argument(help="What was found: its text.")],
+    document: Annotated[
+        str, typer.Argument(help="What was found: its text, or its id in --index.")
+    ],
+    index: Annotated[
+        Path | None,
+        typer.Option(help="Where the document is: shows both looks' places and shares too."),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(help="With --index: how many hits the ranker sees.", min=1)
+    ] = 100,
     query_type: Annotated[
         str | None, typer.Option("--type", help="The query's type, if you know it.")
     ] = None,
@@ -33,17 +43,33 @@ def explain(
     """Show what each word adds to a score, and how query and document look at each other.
 
     A word's share is what the score loses without it. Attention is shown as the ranker scores and,
-    for comparison, with STRM the other way round.
+    for comparison, with STRM the other way round. With an index, the document is named by its id,
+    and you also see its place before and after, and how much of its final score is the first look's
+    (see `fuse`).
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       secondlook explain my.ranker "where is bogue sound" "Bogue Sound is a lagoon." --html why.html
+
+      secondlook explain my.ranker "where is bogue sound" d17 --index my.index
     """
     from secondlook.explain import explain as explain_pair
+    from secondlook.explain import standing
+    from secondlook.retrieve import open_index
     from secondlook.score.ranker import Ranker
+    from secondlook.types import Query
 
     loaded = Ranker.load(ranker, backend="torch")
-    said = explain_pair(query, document, loaded, query_type=query_type, layer=layer, head=head)
+    text, title, stands = document, "", None
+    if index is not None:
+        engine = open_index(index)
+        stands = standing(Query("", query, query_type), document, engine, loaded, depth)
+        (found,) = engine.fetch([document])
+        text, title = found.text, found.title
+    said = explain_pair(
+        query, text, loaded, title=title, query_type=query_type, layer=layer, head=head
+    )
+    said = replace(said, standing=stands)
     if html is not None:
         from secondlook.data.durable import write_at_once
 
@@ -61,6 +87,13 @@ def _show(said: "Explanation") -> None:
     console = Console()
     parts = " ".join(f"{value:+.3f} {name}" for name, value in said.parts.items())
     console.print(Text(f"score {said.score:.4f}" + (f" = {parts}" if parts else "")))
+    if said.standing is not None:
+        place = said.standing
+        shares = " ".join(f"{value:+.3f} {name}" for name, value in place.parts.items())
+        console.print(
+            f"place {place.first_rank} of {place.hits} at the first look, {place.rank} at the "
+            f"second; final score {place.score:.4f} = {shares}"
+        )
     largest = max(
         (abs(w.attribution) for w in (*said.query_words, *said.document_words)), default=0
     )

@@ -166,22 +166,11 @@ def _report(ranker: Path, found: dict[str, Any], settings: RankerSettings, best:
 
 def _draw(path: Path, tried: Tuning, best: Way, measure: str) -> None:
     """The mean over all queries for each weight, one line for each scale."""
-    from secondlook.errors import MissingExtra
+    from secondlook.cli.plot import plotted
 
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("report", "the curve") from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
     means = dict(zip(tried.ways, tried.values.mean(axis=1), strict=True))
     own = {way.fusion: mean for way, mean in means.items() if way.pooling == best.pooling}
-    for scale in dict.fromkeys(fusion.scale for fusion in own if fusion):
-        points = [(f.weight, mean) for f, mean in own.items() if f and f.scale == scale]
-        axes.plot(*zip((0.0, own[None]), *points, strict=True), marker=".", label=scale)
-    axes.set_xlabel("weight of the first look")
-    axes.set_ylabel(measure)
-    axes.legend()
-    figure.savefig(path, dpi=120)
+    with plotted(path, "weight of the first look", measure) as axes:
+        for scale in dict.fromkeys(fusion.scale for fusion in own if fusion):
+            points = [(f.weight, mean) for f, mean in own.items() if f and f.scale == scale]
+            axes.plot(*zip((0.0, own[None]), *points, strict=True), marker=".", label=scale)

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusSource, Device  # noqa: TC001 - typer reads them
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from secondlook.types import Query, Ranking
+    from secondlook.types import Document, Query, Ranking
 
 _AT_ONCE = 16  # passages
 
 
 def generate(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    corpus: CorpusSource,
     index: Annotated[Path, typer.Option(help="The index folder of this corpus.")],
     expander: Annotated[
         str, typer.Option(help="Who asks: what `expand train` made, or a seq2seq model's hub id.")
@@ -33,9 +35,7 @@ def generate(
         str | None, typer.Option(help="Search with the second look too, at the best 100 hits.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the draws.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Make queries of passages, and keep those that find their passage again.
 
@@ -71,13 +71,13 @@ def generate(
         "draw": [count, within, seed],
     }
     made = PartialLines(listed, job)
+
+    def rows(some: list[Document]) -> list[str]:
+        queries = ask([(one.id, text_of(one)) for one in some])
+        return [one.line for one in round_trip(some, queries, search)]
+
     with progress("asking", "passages", len(chosen)) as advance:
-        advance(made.finished)
-        for start in range(made.finished, len(chosen), _AT_ONCE):
-            some = chosen[start : start + _AT_ONCE]
-            asked = round_trip(some, ask([(one.id, text_of(one)) for one in some]), search)
-            made.append([one.line for one in asked], len(some))
-            advance(len(some))
+        made.fill(chosen, rows, _AT_ONCE, advance)
     made.finish(made.rows())
     everything = [Asked.read(line) for _, line in lines(listed, may_be_empty=True)]
     queries, qrels = brought_back(everything)

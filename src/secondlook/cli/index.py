@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusFormat  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,9 +31,7 @@ def index(
     engine: Annotated[
         Engine, typer.Option(help="bm25s runs in this process; opensearch on a cluster.")
     ] = Engine.bm25s,
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     k1: Annotated[float, typer.Option(help="BM25's saturation of term frequency.", min=0)] = 0.9,
     b: Annotated[float, typer.Option(help="BM25's weight of document length.", min=0, max=1)] = 0.4,
     url: Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import QueriesSource  # noqa: TC001 - typer reads it
 from secondlook.cli.progress import track
 from secondlook.cli.retrieve import rankings_of
 from secondlook.errors import SecondlookError
@@ -27,7 +28,7 @@ def mine(
         str,
         typer.Argument(help="The texts: an index folder, or a corpus as `secondlook index` reads."),
     ],
-    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    queries: QueriesSource,
     qrels: Annotated[str, typer.Argument(help="Their judgments, or irds:NAME.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The group file to write.")],
     run: Annotated[

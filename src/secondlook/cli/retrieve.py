@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import QueriesSource  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -17,7 +19,7 @@ _BATCH = 64
 
 def retrieve(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
-    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    queries: QueriesSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")],
     k: Annotated[int, typer.Option("-k", help="Hits per query.", min=1)] = 1000,
     judged: Annotated[

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -35,9 +37,7 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done and how long it would take.")
     ] = False,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
     report_to: Annotated[
         list[str] | None, typer.Option(help="Trackers: tensorboard, mlflow, wandb.")
     ] = None,
@@ -84,8 +84,7 @@ def train(
         return
     typer.echo(f"{output}: trained from {settings.lineage.base}")
     for phase in phases:
-        figures = ", ".join(f"{name} {value:g}" for name, value in phase.metrics.items())
-        typer.echo(f"  {phase.name}{': ' + figures if figures else ''}")
+        typer.echo(f"  {phase.name}{': ' + phase.figures if phase.figures else ''}")
 
 
 @contextmanager

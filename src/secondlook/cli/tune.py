@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
 from secondlook.cli.tuning import Tuning
 
 NOT_SHIPPED = 3
@@ -48,14 +49,12 @@ def tune(
         str | None,
         typer.Option(help="Learn from queries that this model asks, as `secondlook generate`."),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Make a ranker for your data, measure it, and say whether to use it.
 
     Index, first look, mining, training, export, calibration, fusion, comparison, report: each is
-    what the verb of its own does, and its result stays in OUTPUT/work. Interrupted, the same
+    what the verb of its own does, and its result stays in OUTPUT/stages. Interrupted, the same
     command goes on where it stopped; remove a result and it is made anew.
 
     OUTPUT/ranker is there in the end only if it helps on queries it has not seen; otherwise the
@@ -70,7 +69,7 @@ def tune(
 
       secondlook tune my-data -o tuned --clicks log.jsonl.gz
 
-      secondlook serve tuned/ranker --index tuned/work/index
+      secondlook serve tuned/ranker --index tuned/stages/index
     """
     if clicks is not None and expander is not None:
         raise typer.BadParameter("goes without --expander", param_hint="--clicks")

@@ -52,19 +52,19 @@ class Tuning:
         ]
 
     @property
-    def work(self) -> Path:
-        """Where results are kept."""
-        return self.output / "work"
+    def results(self) -> Path:
+        """What the stages made."""
+        return self.output / "stages"
 
     @property
     def index(self) -> Path:
         """The first look's index."""
-        return self.work / "index"
+        return self.results / "index"
 
     @property
     def judged(self) -> Path:
         """Queries and judgments: given, or made."""
-        return self.work / "made" if self.clicks or self.expander else self.data
+        return self.results / "made" if self.clicks or self.expander else self.data
 
     @property
     def report(self) -> Path:
@@ -80,7 +80,7 @@ class Tuning:
         from secondlook.cli.index import index
 
         if not self.index.exists():
-            self.work.mkdir(parents=True, exist_ok=True)
+            self.results.mkdir(parents=True, exist_ok=True)
             index(str(_file(self.data, "corpus")), self.index)
 
     def _clicks(self) -> None:
@@ -110,7 +110,7 @@ class Tuning:
         from secondlook.data.origin import read_origin, write_origin
         from secondlook.data.splits import read_splits
 
-        folder = self.work / "qrels"
+        folder = self.results / "qrels"
         folder.mkdir(exist_ok=True)
         splits = read_splits(self.judged)
         whole = self.judged / "qrels" / "train.tsv"
@@ -142,9 +142,9 @@ class Tuning:
     def _mine(self) -> None:
         from secondlook.cli.mine import mine
 
-        (self.work / "groups").mkdir(exist_ok=True)
+        (self.results / "groups").mkdir(exist_ok=True)
         for part in ("train", "dev"):
-            groups = self.work / "groups" / f"{part}.parquet"
+            groups = self.results / "groups" / f"{part}.parquet"
             if not groups.exists():
                 mine(
                     str(self.index),
@@ -167,14 +167,14 @@ class Tuning:
 
         if self._ranker("tuned").exists():
             return
-        recipe = self.work / "recipe.toml"
+        recipe = self.results / "recipe.toml"
         if not recipe.exists():
             self._choose(recipe)
         train(
             recipe,
             self._ranker("tuned"),
             base=self.base,
-            data=self.work / "groups",
+            data=self.results / "groups",
             resume=True,
             device=self.device,
         )
@@ -191,7 +191,7 @@ class Tuning:
         longest = open_checkpoint(self._ranker("untuned")).settings.encode.max_length
         work = job(
             whole_recipe(self.base, data, longest),
-            self.work / "groups",
+            self.results / "groups",
             self._ranker("tuned"),
             base=self.base,
             device=self.device,
@@ -247,14 +247,14 @@ class Tuning:
         from secondlook.cli.fuse import tune as tune_fusion
         from secondlook.data.durable import write_at_once
 
-        done = self.work / "fusion.done"  # that no mix is better is a result too
+        done = self.results / "fusion.done"  # that no mix is better is a result too
         if not done.exists():
             tune_fusion(
                 self._ranker("tuned"),
                 first=str(self._run("bm25", "dev")),
                 raw=str(self._run("tuned", "dev")),
                 qrels=str(self._qrels("dev")),
-                curve=self.work / "fusion.svg",
+                curve=self.results / "fusion.svg",
             )
             write_at_once(done, "")
 
@@ -262,7 +262,7 @@ class Tuning:
         from secondlook.cli.report import report
         from secondlook.data.durable import write_at_once
 
-        experiment = self.work / "experiment.toml"
+        experiment = self.results / "experiment.toml"
         lines = {
             "title": "Does the tuned ranker help?",
             "qrels": [str(self._qrels("test").resolve())],
@@ -326,13 +326,13 @@ class Tuning:
         return _file(self.judged, "queries")
 
     def _qrels(self, part: str) -> Path:
-        return self.work / "qrels" / f"{part}.tsv"
+        return self.results / "qrels" / f"{part}.tsv"
 
     def _run(self, name: str, part: str) -> Path:
-        return self.work / f"{part}.{name}.trec.gz"
+        return self.results / f"{part}.{name}.trec.gz"
 
     def _ranker(self, name: str) -> Path:
-        return self.work / name
+        return self.results / name
 
 
 def _file(folder: Path, name: str) -> Path:

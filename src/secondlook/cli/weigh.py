@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource  # noqa: TC001 - typer reads it
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 app = typer.Typer(
@@ -33,19 +33,15 @@ class Shape(StrEnum):
 
 @app.command(ITSELF)
 def weigh(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
+    corpus: CorpusSource,
     weigher: Annotated[str, typer.Option(help="What `weigh train` made: a folder or a hub id.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The weighed corpus, .jsonl, .jsonl.gz or .zst.")
     ],
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     scale: Annotated[float, typer.Option(help="The frequency of a word of weight 1.")] = 100.0,
     shape: Annotated[Shape, typer.Option(help="scale · √weight, or scale · weight.")] = Shape.root,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Give every word of a corpus the frequency it is to be indexed by.
 
@@ -71,10 +67,7 @@ def weigh(
     model = load_weigher(weigher)
     weights = WordWeights(model.network, device=device)
     settings = FrequencySettings(scale=scale, shape=shape.value)
-    fingerprint, total = Fingerprint(), 0
-    for document in read_corpus(corpus, corpus_format):
-        fingerprint.add(document)
-        total += 1
+    fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),
         "weigher": files_fingerprint(locate(weigher)),
@@ -85,35 +78,32 @@ def weigh(
     made = PartialLines(output, job)
     reader = PartReader(model.tokenizer, model.settings.max_length)
     worker = Weigher(reader, weights, settings)
-    rest = islice(read_corpus(corpus, corpus_format), made.finished, None)
-    with progress("weighing", "documents", total) as advance:
-        advance(made.finished)
-        while documents := list(islice(rest, _AT_ONCE)):
-            made.append(corpus_lines(worker.weighed(documents)), len(documents))
-            advance(len(documents))
+    with progress("weighing", "documents", fingerprint.documents) as advance:
+        made.fill(
+            read_corpus(corpus, corpus_format),
+            lambda documents: corpus_lines(worker.weighed(documents)),
+            _AT_ONCE,
+            advance,
+        )
     made.finish(made.rows())
-    typer.echo(f"{output}: {total:,} documents weighed")
+    typer.echo(f"{output}: {fingerprint.documents:,} documents weighed")
 
 
 @app.command()
 def train(
-    corpus: Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")],
-    queries: Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")],
+    corpus: CorpusSource,
+    queries: QueriesSource,
     qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
     base: Annotated[str, typer.Option(help="The encoder to begin with: a folder or a hub id.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the weigher goes.")],
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
     epochs: Annotated[float, typer.Option(help="Times every passage is seen.")] = 3.0,
     max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
     batch: Annotated[int, typer.Option(help="Passages per step.", min=1)] = 16,
     learning_rate: Annotated[float, typer.Option(help="At its highest.")] = 2e-5,
     max_length: Annotated[int, typer.Option(help="Tokens read at once.", min=16)] = 256,
     seed: Annotated[int, typer.Option(help="Of order, dropout and head.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Learn which words of a passage its queries hold.
 
@@ -132,16 +122,14 @@ def train(
     from secondlook.cli.progress import track
     from secondlook.cli.train import watched
     from secondlook.data import Fingerprint, read_corpus, read_qrels, read_queries
-    from secondlook.errors import CheckpointProblem
-    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.checkpoint import files_fingerprint, locate, refuse_to_replace
     from secondlook.model.deepct import save_weigher
     from secondlook.train.course import claimed
     from secondlook.train.deepct import recalls, train_weigher
     from secondlook.train.phase import Place
     from secondlook.train.settings import WeigherTraining
 
-    if output.exists():
-        raise CheckpointProblem(f"{output} is there already; give another name, or remove it")
+    refuse_to_replace(output)
     settings = WeigherTraining(
         epochs=epochs,
         max_steps=max_steps,
@@ -152,19 +140,15 @@ def train(
     targets = recalls(read_queries(queries), read_qrels(qrels))
     documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
     passages = [document for document in documents if document.id in targets]
-    fingerprint = Fingerprint()
-    for passage in passages:
-        fingerprint.add(passage)
     job = {
         "settings": settings.model_dump(),
         "seed": seed,
         "base": files_fingerprint(locate(base)),
-        "passages": fingerprint.digest(),
+        "passages": Fingerprint.of(passages).digest(),
         "targets": sha256(json.dumps(targets, sort_keys=True).encode()).hexdigest(),
     }
     with watched() as watch, claimed(output, job) as folder:
         place = Place(folder, seed, device, watch)
         model = train_weigher(settings, base, passages, targets, place)
         save_weigher(model, output)
-    figures = model.settings.lineage.phases[-1].metrics
-    typer.echo(f"{output}: " + ", ".join(f"{name} {value:g}" for name, value in figures.items()))
+    typer.echo(f"{output}: {model.settings.lineage.phases[-1].figures}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from secondlook.errors import MalformedInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from secondlook.types import Document
 
 
@@ -22,6 +24,16 @@ class Fingerprint:
 
     def __init__(self) -> None:
         self._hash = sha256()
+        self.documents = 0
+        """How many were added."""
+
+    @classmethod
+    def of(cls, documents: Iterable[Document]) -> Self:
+        """All documents counted in."""
+        made = cls()
+        for document in documents:
+            made.add(document)
+        return made
 
     def add(self, document: Document) -> None:
         """Count one more document in.
@@ -40,6 +52,7 @@ class Fingerprint:
                 "surrogate pair, which is no character; replace it in the source (U+FFFD is usual)",
             ) from error
         self._hash.update(b"".join(len(part).to_bytes(8, "little") + part for part in parts) + more)
+        self.documents += 1
 
     def digest(self) -> str:
         """`sha256:` and 64 hexadecimal digits, for the documents added so far."""

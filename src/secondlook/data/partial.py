@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from secondlook.data.durable import write_at_once
 from secondlook.data.formats import read_run, write_run
@@ -12,10 +13,12 @@ from secondlook.data.lines import lines, write_lines
 from secondlook.data.trec import run_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from secondlook.types import Ranking
+
+T = TypeVar("T")
 
 
 class PartialLines:
@@ -51,6 +54,20 @@ class PartialLines:
         self.finished += items
         state = {"job": self._job, "finished": self.finished, "bytes": self._bytes}
         write_at_once(self._state, json.dumps(state))
+
+    def fill(
+        self,
+        items: Iterable[T],
+        rows: Callable[[list[T]], Iterable[str]],
+        at_once: int,
+        advance: Callable[[int], None],
+    ) -> None:
+        """Append the rows of all items that are not finished; `advance` hears how many are."""
+        advance(self.finished)
+        rest = islice(items, self.finished, None)
+        while some := list(islice(rest, at_once)):
+            self.append(rows(some), len(some))
+            advance(len(some))
 
     def rows(self) -> Iterator[str]:
         """The lines so far."""

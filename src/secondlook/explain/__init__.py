@@ -3,5 +3,6 @@
 from secondlook.explain.explanation import Explanation
 from secondlook.explain.marks import Mark, mark
 from secondlook.explain.pair import explain
+from secondlook.explain.standing import standing
 
-__all__ = ["Explanation", "Mark", "explain", "mark"]
+__all__ = ["Explanation", "Mark", "explain", "mark", "standing"]

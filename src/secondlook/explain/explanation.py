@@ -54,6 +54,21 @@ class AttentionMap:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a document stands among the first look's hits, and which look brought it there."""
+
+    first_rank: int
+    rank: int
+    hits: int
+    """How many the second look was taken at."""
+    first_score: float
+    score: float
+    """The final one, which ranks."""
+    parts: Mapping[str, float]
+    """What the final score is the sum of: each look's share."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a pair scored as it did."""
 
@@ -75,6 +90,8 @@ class Explanation:
     document_words: tuple[Word, ...]
     attention: tuple[AttentionMap, ...]
     """As the ranker scores, then with STRM the other way round; empty where there is none."""
+    standing: Standing | None = None
+    """Among all hits of its query, where the document comes from an index."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it in plain numbers, strings, lists and mappings."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from secondlook.evaluate.page import table, tint, whole_page
 
 if TYPE_CHECKING:
-    from secondlook.explain.explanation import AttentionMap, Explanation, Word
+    from secondlook.explain.explanation import AttentionMap, Explanation, Standing, Word
 
 MOST_COLUMNS = 24
 _CELL, _LETTER = 15, 6.6  # pixels: of a cell, and of a letter of a label
@@ -27,6 +27,7 @@ def page(said: Explanation) -> str:
     body = [
         "<h1>Why this score</h1>",
         f'<p class="verdict cannot-tell"><b>{said.shown:.4g}</b> {escape(_whence(said))}</p>',
+        _standing(said.standing) if said.standing is not None else "",
         f'<p class="small">{LEGEND}</p>',
         f"<h2>Query</h2>{_text(said.query_words, largest)}",
         f"<h2>Document</h2>{_text(said.document_words, largest)}",
@@ -39,6 +40,14 @@ def page(said: Explanation) -> str:
     if said.attention:
         body.append("<h2>Attention</h2>" + _attention(said))
     return whole_page(f"Why: {said.query}", "\n".join(body))
+
+
+def _standing(one: Standing) -> str:
+    parts = " ".join(f"{value:+.3f} {escape(name)}" for name, value in one.parts.items())
+    return (
+        f"<p>First look: place {one.first_rank} of {one.hits}. Second look: place {one.rank}, "
+        f"final score {one.score:.4f} = {parts}.</p>"
+    )
 
 
 def _whence(said: Explanation) -> str:

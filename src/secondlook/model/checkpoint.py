@@ -148,6 +148,19 @@ def read_settings(path: Path, kind: type[S]) -> S:
         raise CheckpointProblem(f"{path} cannot be read: {error}") from error
 
 
+def open_trained(source: str | Path, verb: str, card: str, kind: type[S]) -> tuple[Path, S]:
+    """The folder that `VERB train` made, or a hub id's, and what it says of itself in `card`."""
+    folder = locate(source)
+    read_config(folder)
+    if not (folder / card).is_file():
+        noun = card.removesuffix(".json")
+        raise CheckpointProblem(
+            f"{folder} is no {noun}; train one: secondlook {verb} train CORPUS QUERIES QRELS "
+            f"--base {source} -o {noun.upper()}"
+        )
+    return folder, read_settings(folder / card, kind)
+
+
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors of the model; raises CheckpointProblem for pickled or damaged ones."""
     index = folder / "model.safetensors.index.json"
@@ -241,9 +254,19 @@ def files_fingerprint(folder: Path) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def write_settings(folder: Path, settings: RankerSettings) -> None:
-    """Write `secondlook.json` at once: a reader finds the old one or the new one, never half."""
-    write_at_once(folder / CARD, settings.model_dump_json(indent=2) + "\n")
+def write_settings(folder: Path, settings: Settings, card: str = CARD) -> None:
+    """Write them at once: a reader finds the old ones or the new ones, never half."""
+    write_at_once(folder / card, settings.model_dump_json(indent=2) + "\n")
+
+
+def refuse_to_replace(folder: Path) -> None:
+    """Raise CheckpointProblem where something is, before hours are spent on what goes there."""
+    if folder.exists() and not _is_empty(folder):
+        raise CheckpointProblem(f"{folder} is there already; give another name, or remove it")
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 @contextmanager
@@ -253,8 +276,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     When it does not, `folder` stays as it was. Only a checkpoint or an empty folder is replaced.
     """
     folder = folder.resolve()
-    empty = folder.is_dir() and not any(folder.iterdir())
-    if folder.exists() and not empty and not (folder / "config.json").is_file():
+    if folder.exists() and not _is_empty(folder) and not (folder / "config.json").is_file():
         raise CheckpointProblem(
             f"{folder} is there and is no checkpoint, so it is not replaced; give another name"
         )

@@ -13,11 +13,12 @@ from secondlook.errors import CheckpointProblem, MissingExtra
 from secondlook.model.checkpoint import (
     base_name,
     locate,
+    open_trained,
     position_limit,
     read_config,
-    read_settings,
     read_tokenizer,
     replacing,
+    write_settings,
 )
 from secondlook.model.settings import Lineage
 from secondlook.recipe import Settings
@@ -111,14 +112,7 @@ def new_weigher(base: str | Path, max_length: int) -> WeigherModel:
 
 def load_weigher(source: str | Path) -> WeigherModel:
     """A trained weigher from a folder or hub id; never from pickles, nor with code of its own."""
-    folder = locate(source)
-    read_config(folder)
-    if not (folder / CARD).is_file():
-        raise CheckpointProblem(
-            f"{folder} is no weigher; train one: secondlook weigh train CORPUS QUERIES QRELS "
-            f"--base {source} -o WEIGHER"
-        )
-    settings = read_settings(folder / CARD, WeigherSettings)
+    folder, settings = open_trained(source, "weigh", CARD, WeigherSettings)
     network = DeepCT(load_encoder(folder))
     head = load_file(folder / _HEAD) if (folder / _HEAD).is_file() else {}
     try:
@@ -136,5 +130,4 @@ def save_weigher(model: WeigherModel, folder: Path) -> None:
         model.network.encoder.save_pretrained(half)
         save_file(model.network.head.state_dict(), half / _HEAD)
         model.tokenizer.save(str(half / "tokenizer.json"))
-        text = model.settings.model_dump_json(indent=2) + "\n"
-        (half / CARD).write_text(text, encoding="utf-8")
+        write_settings(half, model.settings, CARD)

@@ -12,11 +12,12 @@ from secondlook.errors import CheckpointProblem, MissingExtra, UnusableTokenizer
 from secondlook.model.checkpoint import (
     base_name,
     locate,
+    open_trained,
     position_limit,
     read_config,
-    read_settings,
     read_tokenizer,
     replacing,
+    write_settings,
 )
 from secondlook.model.settings import Lineage
 from secondlook.recipe import Settings
@@ -111,16 +112,10 @@ def load_expander(source: str | Path) -> ExpanderModel:
 
     A plain seq2seq model, such as others' doc2query, is taken at its word that it was trained.
     """
-    folder = locate(source)
-    config = read_config(folder)
-    if not (folder / CARD).is_file() and config.get("is_encoder_decoder"):
+    found = locate(source)
+    if not (found / CARD).is_file() and read_config(found).get("is_encoder_decoder"):
         return new_expander(source, _LONGEST, _LONGEST_QUERY)
-    if not (folder / CARD).is_file():
-        raise CheckpointProblem(
-            f"{folder} is no expander; train one: secondlook expand train CORPUS QUERIES QRELS "
-            f"--base {source} -o EXPANDER"
-        )
-    settings = read_settings(folder / CARD, ExpanderSettings)
+    folder, settings = open_trained(source, "expand", CARD, ExpanderSettings)
     return ExpanderModel(_seq2seq(folder).eval(), read_tokenizer(folder), settings)
 
 
@@ -129,8 +124,7 @@ def save_expander(model: ExpanderModel, folder: Path) -> None:
     with replacing(folder) as half, quiet():
         model.network.save_pretrained(half)
         model.tokenizer.save(str(half / "tokenizer.json"))
-        text = model.settings.model_dump_json(indent=2) + "\n"
-        (half / CARD).write_text(text, encoding="utf-8")
+        write_settings(half, model.settings, CARD)
 
 
 def sample(

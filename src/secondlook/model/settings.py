@@ -70,6 +70,11 @@ class Phase(Settings):
     """Where its judgments came from, if not from people: clicks, generated queries."""
     metrics: dict[str, float] = Field(default_factory=dict)
 
+    @property
+    def figures(self) -> str:
+        """The metrics in one line."""
+        return ", ".join(f"{name} {value:g}" for name, value in self.metrics.items())
+
 
 class Lineage(Settings):
     """Where the weights come from."""
@@ -78,6 +83,10 @@ class Lineage(Settings):
     """The hub id, or the name of the folder."""
     phases: tuple[Phase, ...] = ()
     """Oldest first."""
+
+    def then(self, phase: Phase) -> Self:
+        """The lineage of what this phase made of them."""
+        return self.model_copy(update={"phases": (*self.phases, phase)})
 
 
 class RankerSettings(Settings):

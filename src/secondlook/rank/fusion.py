@@ -36,9 +36,16 @@ class Fusion:
 
 def fuse(first: ArrayLike, second: ArrayLike, fusion: Fusion) -> Floats:
     """The final score of each hit of one query, from both looks' scores of the same hits."""
-    fused: Floats = fusion.weight * _scaled(first, fusion.scale)
-    fused += (1 - fusion.weight) * _scaled(second, fusion.scale)
-    return fused
+    of_first, of_second = shares(first, second, fusion)
+    return of_first + of_second
+
+
+def shares(first: ArrayLike, second: ArrayLike, fusion: Fusion) -> tuple[Floats, Floats]:
+    """What each look gives to the final scores, which are the sum."""
+    return (
+        fusion.weight * _scaled(first, fusion.scale),
+        (1 - fusion.weight) * _scaled(second, fusion.scale),
+    )
 
 
 def second_look(first: Ranking, scores: ArrayLike, fusion: Fusion | None = None) -> Ranking:

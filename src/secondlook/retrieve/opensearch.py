@@ -75,9 +75,8 @@ class OpenSearchIndex:
         cluster = Cluster.connect(settings)
         cluster.ask("GET", "/_cluster/health")  # nobody there? say so now, not after minutes
         load = Load.begin(cluster.with_patience(LOADING), settings)
-        stream, fingerprint = iter(documents), Fingerprint()
-        for document in islice(stream, load.done):
-            fingerprint.add(document)
+        stream = iter(documents)
+        fingerprint = Fingerprint.of(islice(stream, load.done))
         if load.done and fingerprint.digest() != load.digest:
             load.discard()
             if stream is documents:  # what was read cannot be read again

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from secondlook.errors import MalformedInput
-from secondlook.recipe import Settings
+from secondlook.recipe import Settings, read_toml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,11 +40,8 @@ class Prices(Settings):
 
 def read_prices(path: Path) -> Prices:
     """What the file says; unknown keys are refused."""
-    try:
-        return Prices.model_validate(tomllib.loads(path.read_text("utf-8")))
-    except FileNotFoundError as error:
+    if not path.exists():
         raise MalformedInput(
             path, None, "no such file; examples/prices.toml shows how one is written"
-        ) from error
-    except (ValidationError, tomllib.TOMLDecodeError) as error:
-        raise MalformedInput(path, None, str(error)) from error
+        )
+    return read_toml(path, Prices)

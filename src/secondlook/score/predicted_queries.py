@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
 from secondlook.model.doc2query import sample
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +19,7 @@ class PredictedQueries:
     def __init__(
         self, model: ExpanderModel, count: int, *, top_k: int, seed: int, device: str | None = None
     ) -> None:
-        self._device = torch.device(device or best_device())
+        self._device = device_of(device)
         self._model, self._count, self._top_k, self._seed = model, count, top_k, seed
         model.network.eval().to(self._device)
 

@@ -5,6 +5,7 @@ A warm ranker with separate layers runs them once per document and keeps what th
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -43,19 +44,22 @@ class TorchBackend:
         token_budget: int = 16_384,
         state_bytes: int = 512 * 2**20,
     ) -> None:
-        self.device = torch.device(device or best_device())
+        self.device = device_of(device)
         if precision == "bf16" and not has_bf16(self.device):
             raise BackendProblem(f"{self.device} has no bf16; take precision fp32")
         self.network = network.eval().to(self.device)
         self.precision = precision
         self.token_budget = token_budget
         self.states = DocumentStates(state_bytes)
+        self._alone = threading.Lock()
+        """One call has all cores, or the device's memory, already."""
 
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
         logits = np.empty(len(features), np.float32)
         order = batches([len(one) for one in features], self.token_budget)
         with (
+            self._alone,
             torch.inference_mode(),
             torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"),
         ):
@@ -121,11 +125,11 @@ def _key(part: Features, *, words: bool) -> bytes:
     return part.ids.tobytes() + (part.words.tobytes() if words else b"")
 
 
-def best_device() -> str:
-    """CUDA, then MPS, then the CPU."""
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+def device_of(asked: str | None) -> torch.device:
+    """What is asked for; where nothing is, CUDA, then MPS, then the CPU."""
+    if not asked and torch.cuda.is_available():
+        asked = "cuda"
+    return torch.device(asked or ("mps" if torch.backends.mps.is_available() else "cpu"))
 
 
 def has_bf16(device: torch.device) -> bool:

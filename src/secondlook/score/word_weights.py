@@ -9,7 +9,7 @@ import torch
 
 from secondlook.encode.features import collate
 from secondlook.score.batching import batches
-from secondlook.score.torch_backend import best_device, has_bf16
+from secondlook.score.torch_backend import device_of, has_bf16
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ class WordWeights:
     def __init__(
         self, network: DeepCT, *, device: str | None = None, token_budget: int = 8192
     ) -> None:
-        self._device = torch.device(device or best_device())
+        self._device = device_of(device)
         self.precision = "bf16" if has_bf16(self._device) else "fp32"
         self._network = network.eval().to(self._device)
         self._token_budget = token_budget

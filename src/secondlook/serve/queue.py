@@ -9,6 +9,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,10 @@ _FEWEST_TOKENS = 4096
 _TURN = 16
 """Pairs a request may take in a row. Smaller requests are scored whole and in the order they came;
 larger ones take turns with them."""
+
+_AT_ONCE = 2
+"""Chunks that are scored at once: while the cores finish the last batches of one, the next is
+encoded and begun."""
 
 _MEMORY = 0.8
 """How much of what was learned of speed is kept when a new chunk was timed."""
@@ -95,25 +100,37 @@ class _Job:
 
 @dataclass(slots=True)
 class _Speed:
-    """What the chunks so far tell of this machine, this ranker and these texts."""
+    """What the chunks so far tell of this machine, this ranker and these texts.
 
-    tokens_per_second: float = 0.0
-    pairs_per_second: float = 0.0
-    tokens_per_character: float = 0.25
+    Sums that fade; their ratios are the rates. Of two chunks scored at once the one that ends first
+    has had most of the time, the other most of the cores: only together they tell how fast it goes.
+    """
+
+    seconds: float = 0.0
+    pairs: float = 0.0
+    tokens: float = 0.0
+    characters: float = 0.0
 
     def learn(self, seconds: float, pairs: int, tokens: int, characters: int) -> None:
-        for name, now in (
-            ("tokens_per_second", tokens / max(seconds, 1e-6)),
-            ("pairs_per_second", pairs / max(seconds, 1e-6)),
-            ("tokens_per_character", tokens / max(characters, 1)),
-        ):
-            before = getattr(self, name) or now
-            setattr(self, name, _MEMORY * before + (1 - _MEMORY) * now)
+        self.seconds = _MEMORY * self.seconds + max(seconds, 1e-6)
+        self.pairs = _MEMORY * self.pairs + pairs
+        self.tokens = _MEMORY * self.tokens + tokens
+        self.characters = _MEMORY * self.characters + characters
+
+    @property
+    def pairs_per_second(self) -> float:
+        """0 before the first chunk."""
+        return self.pairs / self.seconds if self.seconds else 0.0
+
+    @property
+    def tokens_per_character(self) -> float:
+        return self.tokens / self.characters if self.characters else 0.25
 
     @property
     def chunk_tokens(self) -> float:
         """As many as take `_CHUNK_SECONDS`: few on two cores, many on a GPU."""
-        return max(_FEWEST_TOKENS, self.tokens_per_second * _CHUNK_SECONDS)
+        rate = self.tokens / self.seconds if self.seconds else 0.0
+        return max(_FEWEST_TOKENS, rate * _CHUNK_SECONDS)
 
 
 _Chunk = list[tuple[_Job, int]]
@@ -121,10 +138,12 @@ _Chunk = list[tuple[_Job, int]]
 
 @dataclass(eq=False)
 class ScoringQueue:
-    """Scores the pairs of many requests with one ranker, in chunks that a single thread takes.
+    """Scores the pairs of many requests with one ranker, in chunks.
 
     A chunk holds pairs of as many requests as fit, so small requests are scored together, and a
-    new one waits for one chunk, not for the large request before it. Requests take turns. A request
+    new one waits for a chunk or two, not for the large request before it. A second chunk is begun
+    beside the first only if it is full: what is less gains more by being merged with what comes
+    next. Requests take turns. A request
     is answered at its deadline with what is scored by then; what is withdrawn is not scored at all.
     `capacity` bounds the pairs that wait; a request that finds the queue empty is always taken.
     """
@@ -137,11 +156,19 @@ class ScoringQueue:
     _waiting: int = 0
     _closing: bool = False
     _speed: _Speed = field(default_factory=_Speed)
+    _under_way: int = 0
+    """Chunks that are being scored."""
+    _delivered: float = 0.0
+    """When the last chunk was."""
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name=f"score {self.name}", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"score {self.name} {number}", daemon=True)
+            for number in range(_AT_ONCE)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
@@ -151,7 +178,7 @@ class ScoringQueue:
     @property
     def alive(self) -> bool:
         """Whether anybody takes pairs from it."""
-        return self._thread.is_alive()
+        return any(thread.is_alive() for thread in self._threads)
 
     async def score(self, pairs: Sequence[Pair], until: float) -> Outcome:
         """What is scored when all is, or when `time.monotonic()` comes to `until`.
@@ -167,15 +194,16 @@ class ScoringQueue:
         return job.outcome
 
     def close(self) -> None:
-        """Take no more; the thread ends when what waits is scored."""
+        """Take no more; the threads end when what waits is scored."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
+            self._changed.notify_all()
 
     async def drained(self) -> None:
         """Close, and come back when the last pair is scored."""
         self.close()
-        await asyncio.to_thread(self._thread.join)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
 
     def _admit(self, pairs: Sequence[Pair]) -> _Job:
         loop = asyncio.get_running_loop()
@@ -199,7 +227,7 @@ class ScoringQueue:
             if size:
                 self._count(size)
                 self._jobs.append(job)
-                self._changed.notify()
+                self._changed.notify_all()
             else:
                 job.done.set_result(None)
         return job
@@ -219,18 +247,27 @@ class ScoringQueue:
 
     def _run(self) -> None:
         while chunk := self._take():
-            self._score(chunk)
+            try:
+                self._score(chunk)
+            finally:
+                with self._changed:
+                    self._under_way -= 1
+                    self._changed.notify_all()
 
     def _take(self) -> _Chunk:
         """The next chunk; none when the queue is closed and empty. Requests take turns."""
         with self._changed:
-            while not self._jobs:
-                if self._closing:
+            while not self._jobs or (self._under_way and not self._fills_a_chunk()):
+                if self._closing and not self._jobs:
                     return []
                 self._changed.wait()
+            self._under_way += 1
             budget, chunk, tokens = self._speed.chunk_tokens, _Chunk(), 0.0
             while self._jobs and tokens < budget:
                 job = self._jobs.popleft()
+                if job.next == 0:
+                    waited = time.monotonic() - job.arrived
+                    self.metrics.stage_seconds.labels("wait").observe(waited)
                 turn = range(job.next, min(job.next + _TURN, len(job.pairs)))
                 for place in turn:
                     chunk.append((job, place))
@@ -242,12 +279,18 @@ class ScoringQueue:
                     self._jobs.appendleft(job)
                 elif job.next < len(job.pairs):
                     self._jobs.append(job)
-            now = time.monotonic()
-        for job in {id(job): job for job, _ in chunk}.values():
-            if job.left == len(job.pairs):
-                self.metrics.stage_seconds.labels("wait").observe(now - job.arrived)
         self.metrics.chunk_fill.observe(tokens / budget)
         return chunk
+
+    def _fills_a_chunk(self) -> bool:
+        """Whether what nobody has taken is enough for one."""
+        left = self._speed.chunk_tokens
+        for job in self._jobs:
+            for pair in islice(job.pairs, job.next, None):
+                left -= self._tokens(pair)
+                if left <= 0:
+                    return True
+        return False
 
     def _tokens(self, pair: Pair) -> float:
         """How many tokens a pair has, roughly: what it costs is known only when it is encoded."""
@@ -273,11 +316,14 @@ class ScoringQueue:
             else:
                 self._fail(chunk[0][0], error)
             return
-        seconds = time.monotonic() - began
+        ended = time.monotonic()
         tokens = sum(len(row) for one in encoded for row in one.rows)
-        self._speed.learn(seconds, len(pairs), tokens, sum(map(_characters, pairs)))
+        with self._changed:  # time that two chunks shared counts once
+            seconds = ended - max(began, self._delivered)
+            self._delivered = ended
+            self._speed.learn(seconds, len(pairs), tokens, sum(map(_characters, pairs)))
         self.metrics.stage_seconds.labels("encode").observe(between - began)
-        self.metrics.stage_seconds.labels("score").observe(seconds - (between - began))
+        self.metrics.stage_seconds.labels("score").observe(ended - between)
         self.metrics.chunk_pairs.observe(len(chunk))
         self.metrics.chunk_requests.observe(len(jobs))
         self._deliver(chunk, encoded, made)

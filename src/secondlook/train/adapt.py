@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from math import ceil, exp
+from dataclasses import dataclass, replace
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
 from secondlook.data import read_corpus
 from secondlook.data.durable import replacing_file, write_at_once
 from secondlook.encode.template import Template
-from secondlook.errors import SecondlookError, UnusableTokenizer
-from secondlook.score.torch_backend import best_device
-from secondlook.train.course import Course, Exercise, Shown, teach
+from secondlook.errors import UnusableTokenizer
+from secondlook.score.torch_backend import device_of
+from secondlook.train.course import Course, Exercise, Shown, held_out, teach
 from secondlook.train.phase import Outcome
 from secondlook.train.pretraining import Pretraining, gather
-from secondlook.train.ranking import prepared, quiet
+from secondlook.train.ranking import prepared, verbosity_kept
 from secondlook.train.sentences import NO_NEXT, Recital, Sentences
 
 if TYPE_CHECKING:
@@ -44,26 +43,25 @@ class Held:
 
 def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Outcome:
     """The ranker with its encoder adapted; its head is as it was."""
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     recital = _recital(settings, start, data, place)
-    kept_out = min(settings.held_out, len(recital.sentences) // 10)
-    if not kept_out:
-        raise SecondlookError(
-            f"{settings.corpus} has {len(recital.sentences)} documents with text; to adapt to a "
-            "corpus takes thousands, and ten at the least"
-        )
-    order = np.random.default_rng(place.seed).permutation(len(recital.sentences)).tolist()
-    held_out, learned = order[:kept_out], order[kept_out:]
+    unseen, learned = held_out(
+        len(recital.sentences),
+        settings.held_out,
+        place.seed,
+        f"{settings.corpus} has {len(recital.sentences)} documents with text; to adapt to a corpus "
+        "takes thousands, and ten at the least",
+    )
     torch.manual_seed(place.seed)
     network = Pretraining(start.network)
     teach = _Teach(settings, network, recital, learned, place, device)
-    with prepared(start, settings, device), quiet():
+    with prepared(start, settings, device), verbosity_kept():
         teach.heads()
-        before = _measured(teach, held_out, place.folder / "start.json")
+        before = _measured(teach, unseen, place.folder / "start.json")
         steps = teach.all()
-        after = measure(network, recital, held_out, settings.at_once, start.network.pad_id)
+        after = measure(network, recital, unseen, settings.at_once, start.network.pad_id)
     place.watch.say(
-        f"perplexity on {kept_out:,} held-out documents: {before.perplexity:.2f} before, "
+        f"perplexity on {len(unseen):,} held-out documents: {before.perplexity:.2f} before, "
         f"{after.perplexity:.2f} after"
     )
     metrics = {
@@ -111,6 +109,7 @@ class _Teach:
     ) -> None:
         self.settings, self.network, self.recital = settings, network, recital
         self._learned, self._place, self._device = learned, place, device
+        self._course = Course.of(settings, len(learned))
         self.history: tuple[dict[str, float], ...] = ()
 
     def heads(self) -> None:
@@ -120,9 +119,10 @@ class _Teach:
             trainable = [w for w in self.network.network.parameters() if w.requires_grad]
             for weight in trainable:
                 weight.requires_grad = False
-            rate = self.settings.head_learning_rate
-            if self.settings.head_steps:
-                self._train("heads", self.settings.head_steps, rate, "warming up the heads")
+            steps, rate = self.settings.head_steps, self.settings.head_learning_rate
+            if steps:
+                course = replace(self._course, steps=steps, learning_rate=rate)
+                self._train("heads", course, "warming up the heads")
             for weight in trainable:
                 weight.requires_grad = True
             with replacing_file(kept) as half:
@@ -131,28 +131,15 @@ class _Teach:
 
     def all(self) -> int:
         """Heads and encoder together; gives the number of steps."""
-        per_epoch = ceil(len(self._learned) / self.settings.batch)
-        steps = self.settings.max_steps or ceil(self.settings.epochs * per_epoch)
-        logged = self._train("learning", steps, self.settings.learning_rate, "adapting")
+        logged = self._train("learning", self._course, "adapting")
         self.history = tuple(
             {"step": float(point["step"]), "loss": float(point["loss"])}
             for point in logged
             if "loss" in point
         )
-        return steps
+        return self._course.steps
 
-    def _train(self, name: str, steps: int, rate: float, doing: str) -> list[dict[str, Any]]:
-        settings = self.settings
-        course = Course(
-            steps=steps,
-            learning_rate=rate,
-            batch=settings.batch,
-            at_once=settings.at_once,
-            warmup=settings.warmup,
-            weight_decay=settings.weight_decay,
-            precision=settings.precision,
-            save_every=settings.save_every,
-        )
+    def _train(self, name: str, course: Course, doing: str) -> list[dict[str, Any]]:
         recital, pad_id = self.recital, self.network.network.pad_id
         shown = Shown(recital.example, self._learned, course.shown, recital.seed)
         return teach(
@@ -185,10 +172,10 @@ def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) 
     )
 
 
-def _measured(teach: _Teach, held_out: Sequence[int], kept: Path) -> Held:
+def _measured(teach: _Teach, unseen: Sequence[int], kept: Path) -> Held:
     """The figure before; kept, so that a resume need not undo what was learnt since."""
     if not kept.is_file():
         pad_id = teach.network.network.pad_id
-        found = measure(teach.network, teach.recital, held_out, teach.settings.at_once, pad_id)
+        found = measure(teach.network, teach.recital, unseen, teach.settings.at_once, pad_id)
         write_at_once(kept, json.dumps([found.perplexity, found.next_accuracy]))
     return Held(*json.loads(kept.read_text("utf-8")))

@@ -7,8 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from secondlook.train.groups import Groups
-from secondlook.train.plan import estimate
-from secondlook.train.ranking import validate_every
+from secondlook.train.plan import estimate, validations
 from secondlook.train.recipe import Recipe
 from secondlook.train.settings import ListwisePhase
 
@@ -19,8 +18,9 @@ if TYPE_CHECKING:
 
 _MOST_EPOCHS = 3.0
 _MOST_TOKENS = 256
-_VALIDATING = 1 / 3
-_FEWEST_LOOKS = 3  # at the start, on the way, at the end
+_LOOKS = 5
+"""Validations of a training that is cut short, beside that of the start."""
+_FEWEST_QUERIES = 50
 
 
 def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
@@ -49,31 +49,41 @@ def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
 
 
 def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
-    """The job's recipe with no more epochs and validation than fit, and what it will take.
+    """The job's recipe with no more steps than fit into the time, and what it will take.
 
-    Where it is too long, a third of the time is for validation: less often first, then on fewer
-    queries. The rest is for learning.
+    At most a quarter of the time is for validation: on fewer queries if need be, but not on so few
+    that their measure says nothing.
     """
     plan = estimate(job)
+    whole = plan.phases[-1]
     if plan.seconds <= seconds:
         return job.recipe, plan
+    assert job.data.validate is not None, "whole_recipe validates"
     warm, listwise = job.recipe.phases
     assert isinstance(listwise, ListwisePhase)
-    assert job.data.validate is not None
-    known = plan.phases[-1]
-    assert known.seconds is not None
-    assert known.steps is not None
-    assert known.validation_seconds is not None
-    validating = seconds * _VALIDATING
-    looks = 1 + known.steps / validate_every(listwise, known.steps)  # the first before any step
-    once = known.validation_seconds / looks
-    looks = min(looks, max(_FEWEST_LOOKS, validating // once))
-    queries = len(Groups([job.data.validate])) * min(1, validating / (once * looks))
-    share = min(1, (seconds - min(validating, once * looks)) / known.seconds)
-    less = {
-        "epochs": listwise.epochs * share,
-        "validate_every": max(1, ceil(known.steps * share / (looks - 1))),
-        "validate_queries": max(1, round(queries)),
-    }
-    recipe = job.recipe.model_copy(update={"phases": (warm, listwise.model_copy(update=less))})
-    return recipe, estimate(replace(job, recipe=recipe))
+    assert whole.steps
+    assert whole.seconds
+    assert whole.validation_seconds
+    step = whole.seconds / whole.steps
+    queries = len(Groups([job.data.validate]))
+    query = whole.validation_seconds / validations(listwise, whole.steps) / queries
+    validated = min(queries, max(_FEWEST_QUERIES, int(seconds / 4 / (1 + _LOOKS) / query)))
+    validation = (1 + _LOOKS) * validated * query
+    steps = min(whole.steps, max(_LOOKS, int((seconds - validation) / step)))
+    fewer = listwise.model_copy(
+        update={
+            "max_steps": steps,
+            "validate_every": ceil(steps / _LOOKS),
+            "validate_queries": validated,
+        }
+    )
+    shorter = replace(
+        whole,
+        steps=steps,
+        pairs=round((whole.pairs or 0) * steps / whole.steps),
+        tokens=round((whole.tokens or 0) * steps / whole.steps),
+        seconds=steps * step,
+        validation_seconds=validations(fewer, steps) * validated * query,
+    )
+    recipe = job.recipe.model_copy(update={"phases": (warm, fewer)})
+    return recipe, replace(plan, phases=(plan.phases[0], shorter))

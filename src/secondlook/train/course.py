@@ -9,28 +9,29 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from safetensors.torch import load_model
 from torch.utils.data import Dataset, SequentialSampler
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from secondlook.data.durable import write_at_once
-from secondlook.train import processes
+from secondlook.errors import SecondlookError
 from secondlook.train.ranker import precision_of
-from secondlook.train.states import mark_whole, remove_halves, saved, whole
+from secondlook.train.states import MarksWhole, last_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import torch
     from torch import Tensor, nn
-    from transformers import TrainerControl
+    from transformers import TrainerControl, TrainerState
 
     from secondlook.train.phase import Place, Watch
+    from secondlook.train.settings import AdaptPhase, CourseSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,21 @@ class Course:
     precision: Literal["auto", "fp32", "bf16"]
     save_every: int | None
     """Steps; None is ten times in all."""
+
+    @classmethod
+    def of(cls, settings: AdaptPhase | CourseSettings, examples: int) -> Self:
+        """The course that the settings mean for so many examples."""
+        per_epoch = ceil(examples / settings.batch)
+        return cls(
+            steps=settings.max_steps or ceil(settings.epochs * per_epoch),
+            learning_rate=settings.learning_rate,
+            batch=settings.batch,
+            at_once=settings.at_once,
+            warmup=settings.warmup,
+            weight_decay=settings.weight_decay,
+            precision=settings.precision,
+            save_every=settings.save_every,
+        )
 
     @property
     def forward(self) -> int:
@@ -80,6 +96,18 @@ def claimed(output: Path, job: Mapping[str, Any]) -> Iterator[Path]:
         write_at_once(kept, text)
     yield folder
     rmtree(folder)
+
+
+def held_out(count: int, most: int, seed: int, too_few: str) -> tuple[list[int], list[int]]:
+    """Which of so many are kept out, a tenth of them at most, and which are learned from.
+
+    Raises SecondlookError with the complaint `too_few` where a tenth is none.
+    """
+    kept_out = min(most, count // 10)
+    if not kept_out:
+        raise SecondlookError(too_few)
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    return order[:kept_out], order[kept_out:]
 
 
 class Shown(Dataset[Any]):
@@ -123,11 +151,7 @@ def teach(
     course = exercise.course
     run = place.run / exercise.name
     trainer = _Reciter(network, _arguments(course, run, place, device), exercise, place.watch)
-    if processes.first():
-        remove_halves(run)
-    processes.wait()
-    last = next(reversed(whole(run)), None)
-    state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+    last, state = last_whole(run)
     place.watch.begin(exercise.doing, course.steps, done=state.global_step if state else 0)
     if state is not None and state.global_step >= course.steps:
         load_model(network, f"{last}/model.safetensors")
@@ -183,8 +207,8 @@ class _Reciter(Trainer):
         return SequentialSampler(self._shown)
 
 
-class _Teller(TrainerCallback):
-    """Tells the watcher what happens, and marks what is whole."""
+class _Teller(MarksWhole):
+    """Tells the watcher what happens, too."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -196,10 +220,3 @@ class _Teller(TrainerCallback):
         examples = args.per_device_train_batch_size * args.gradient_accumulation_steps
         losses = [logged["loss"] for logged in state.log_history[-1:] if "loss" in logged]
         self._watch.step(examples, {"loss": losses[0]} if losses else {})
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
-        """All files of the state are there."""
-        if state.is_world_process_zero:
-            mark_whole(saved(Path(str(args.output_dir)), state.global_step))

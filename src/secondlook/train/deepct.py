@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,15 +11,14 @@ import torch
 
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.encode.features import collate
-from secondlook.errors import SecondlookError
 from secondlook.model.deepct import new_weigher
 from secondlook.model.settings import Phase
 from secondlook.retrieve.analyze import EnglishAnalyzer
 from secondlook.retrieve.weigh import PartReader
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.score.word_weights import WordWeights
-from secondlook.train.course import Course, Exercise, Shown, teach
-from secondlook.train.ranking import in_training, quiet
+from secondlook.train.course import Course, Exercise, Shown, held_out, teach
+from secondlook.train.ranking import in_training, verbosity_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -76,54 +74,40 @@ def train_weigher(
     Called again with the same arguments after a kill, it goes on from what it left in
     `place.folder` and gives the same weigher.
     """
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     torch.manual_seed(place.seed)
     start = new_weigher(base, settings.max_length)
     reader = PartReader(start.tokenizer, start.settings.max_length)
     examples = [own for passage in passages if (own := _examples(passage, targets, reader))]
-    kept_out = min(settings.held_out, len(examples) // 10)
-    if not kept_out:
-        raise SecondlookError(
-            f"{len(examples)} passages have a relevant query; to learn which words matter "
-            "takes thousands, and ten at the least: are queries and judgments of this corpus?"
-        )
-    order = np.random.default_rng(place.seed).permutation(len(examples)).tolist()
-    held_out = [example for one in order[:kept_out] for example in examples[one]]
-    learned = [example for one in order[kept_out:] for example in examples[one]]
-    per_epoch = ceil(len(learned) / settings.batch)
-    course = Course(
-        steps=settings.max_steps or ceil(settings.epochs * per_epoch),
-        learning_rate=settings.learning_rate,
-        batch=settings.batch,
-        at_once=settings.at_once,
-        warmup=settings.warmup,
-        weight_decay=settings.weight_decay,
-        precision=settings.precision,
-        save_every=settings.save_every,
+    aside, rest = held_out(
+        len(examples),
+        settings.held_out,
+        place.seed,
+        f"{len(examples)} passages have a relevant query; to learn which words matter takes "
+        "thousands, and ten at the least: are queries and judgments of this corpus?",
     )
+    unseen = [example for one in aside for example in examples[one]]
+    learned = [example for one in rest for example in examples[one]]
+    course = Course.of(settings, len(learned))
     network = start.network
     shown = Shown(lambda one, _: learned[one], range(len(learned)), course.shown, place.seed)
-    with in_training(network, network.encoder, settings.dropout, device), quiet():
+    with in_training(network, network.encoder, settings.dropout, device), verbosity_kept():
         teach(
             network,
             Exercise(course, shown, lambda some: gather(some, network.pad_id), "weigh", "learning"),
             place,
             device,
         )
-    weights = WordWeights(network, device=str(device))([one.features for one in held_out])
-    metrics = _measured(weights, held_out, learned)
+    weights = WordWeights(network, device=str(device))([one.features for one in unseen])
+    metrics = _measured(weights, unseen, learned)
     place.watch.say(
-        f"error on {kept_out:,} held-out passages: {metrics['error']:.5f}; "
+        f"error on {len(aside):,} held-out passages: {metrics['error']:.5f}; "
         f"{metrics['error of the mean']:.5f} if all words weighed the same"
     )
-    metrics |= {"steps": float(course.steps), "passages": float(len(examples) - kept_out)}
-    fingerprint = Fingerprint()
-    for passage in passages:
-        fingerprint.add(passage)
-    phase = Phase(name="weigh", data={"passages": fingerprint.digest()}, metrics=metrics)
-    lineage = start.settings.lineage
-    longer = lineage.model_copy(update={"phases": (*lineage.phases, phase)})
-    return replace(start, settings=start.settings.model_copy(update={"lineage": longer}))
+    metrics |= {"steps": float(course.steps), "passages": float(len(rest))}
+    data = {"passages": Fingerprint.of(passages).digest()}
+    lineage = start.settings.lineage.then(Phase(name="weigh", data=data, metrics=metrics))
+    return replace(start, settings=start.settings.model_copy(update={"lineage": lineage}))
 
 
 def gather(examples: Sequence[Example], pad_id: int) -> dict[str, Tensor]:
@@ -151,11 +135,11 @@ def _examples(
 
 
 def _measured(
-    weights: Sequence[NDArray[np.float32]], held_out: Sequence[Example], learned: Sequence[Example]
+    weights: Sequence[NDArray[np.float32]], unseen: Sequence[Example], learned: Sequence[Example]
 ) -> dict[str, float]:
     """Mean squared errors over the held-out words: the network's, and that of knowing nothing."""
     found = np.concatenate(weights)
-    wanted = np.concatenate([example.targets for example in held_out])
+    wanted = np.concatenate([example.targets for example in unseen])
     mean = float(np.concatenate([example.targets for example in learned]).mean())
     return {
         "error": float(np.square(found - wanted).mean()),

@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from secondlook.data.durable import write_at_once
 from secondlook.data.lines import write_lines
 from secondlook.errors import SecondlookError
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.train.groups import UNJUDGED, Group, Groups, write_groups
 from secondlook.train.phase import Outcome
 from secondlook.train.ranker import precision_of, ranker_of, types_of
@@ -45,7 +44,7 @@ def run(settings: DenoisePhase, start: Model, data: TrainData, place: Place) -> 
             '[data] train = ["train.parquet"]'
         )
     place.folder.mkdir(parents=True, exist_ok=True)
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     ranker = ranker_of(
         start,
         types_of(start, place.folder),

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from math import ceil, exp
+from math import exp
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
-from secondlook.errors import SecondlookError
 from secondlook.model.doc2query import new_expander, padded
-from secondlook.model.network import quiet as without_bars
+from secondlook.model.network import quiet
 from secondlook.model.settings import Phase
-from secondlook.score.torch_backend import best_device
-from secondlook.train.course import Course, Exercise, Shown, teach
-from secondlook.train.ranking import in_training, quiet
+from secondlook.score.torch_backend import device_of
+from secondlook.train.course import Course, Exercise, Shown, held_out, teach
+from secondlook.train.ranking import in_training, verbosity_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,49 +52,38 @@ def train_expander(
     Passages are held out whole: no query of theirs is learned from. Called again with the same
     arguments after a kill, it goes on from what it left in `place.folder` to the same expander.
     """
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     torch.manual_seed(place.seed)
     start = new_expander(base, settings.max_length, settings.max_query_length)
     names = sorted(texts)
-    kept_out = min(settings.held_out, len(names) // 10)
-    if not kept_out:
-        raise SecondlookError(
-            f"{len(names)} passages have a relevant query; to learn what passages answer takes "
-            "thousands, and ten at the least: are queries and judgments of this corpus?"
-        )
-    order = np.random.default_rng(place.seed).permutation(len(names)).tolist()
-    aside = {names[one] for one in order[:kept_out]}
-    held_out = [pair for pair in pairs if pair[0] in aside]
-    learned = [pair for pair in pairs if pair[0] not in aside]
-    course = Course(
-        steps=settings.max_steps or ceil(settings.epochs * ceil(len(learned) / settings.batch)),
-        learning_rate=settings.learning_rate,
-        batch=settings.batch,
-        at_once=settings.at_once,
-        warmup=settings.warmup,
-        weight_decay=settings.weight_decay,
-        precision=settings.precision,
-        save_every=settings.save_every,
+    kept_out, _ = held_out(
+        len(names),
+        settings.held_out,
+        place.seed,
+        f"{len(names)} passages have a relevant query; to learn what passages answer takes "
+        "thousands, and ten at the least: are queries and judgments of this corpus?",
     )
+    aside = {names[one] for one in kept_out}
+    unseen = [pair for pair in pairs if pair[0] in aside]
+    learned = [pair for pair in pairs if pair[0] not in aside]
+    course = Course.of(settings, len(learned))
 
     def gathered(some: Sequence[tuple[str, str]]) -> dict[str, Tensor]:
         return gather(start, [(texts[doc_id], query) for doc_id, query in some])
 
     network = start.network
     shown = Shown(lambda one, _: learned[one], range(len(learned)), course.shown, place.seed)
-    with in_training(network, network, settings.dropout, device), quiet(), without_bars():
+    training = in_training(network, network, settings.dropout, device)
+    with training, verbosity_kept(), quiet():
         # EncoderDecoderModel tells at every step of a change that is years old
         warnings.filterwarnings("ignore", "Version v4.12.0", FutureWarning)
         teach(network, Exercise(course, shown, gathered, "expand", "learning"), place, device)
-        some = [gathered(held_out[n : n + 16]) for n in range(0, min(len(held_out), 512), 16)]
+        some = [gathered(unseen[n : n + 16]) for n in range(0, min(len(unseen), 512), 16)]
         perplexity = _perplexity(network, some, device)
-    place.watch.say(f"perplexity of queries of {kept_out:,} held-out passages: {perplexity:.1f}")
+    place.watch.say(f"perplexity of queries of {len(aside):,} held-out passages: {perplexity:.1f}")
     metrics = {"perplexity": perplexity, "steps": float(course.steps), "pairs": float(len(learned))}
-    lineage = start.settings.lineage
-    longer = lineage.model_copy(
-        update={"phases": (*lineage.phases, Phase(name="expand", metrics=metrics))}
-    )
-    return replace(start, settings=start.settings.model_copy(update={"lineage": longer}))
+    lineage = start.settings.lineage.then(Phase(name="expand", metrics=metrics))
+    return replace(start, settings=start.settings.model_copy(update={"lineage": lineage}))
 
 
 def gather(model: ExpanderModel, pairs: Sequence[tuple[str, str]]) -> dict[str, Tensor]:

@@ -6,13 +6,14 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from secondlook.encode.encoder import Encoder
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.train import ranking
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.groups import Groups
@@ -92,7 +93,7 @@ class Plan:
 
 def estimate(job: Job) -> Plan:
     """Try a few steps of every phase that can be tried, and count the rest."""
-    device = torch.device(job.device or best_device())
+    device = device_of(job.device)
     model = begin(job.recipe, job.base)
     ranked = [phase for phase in job.recipe.phases if isinstance(phase, RankingPhase)]
     return Plan(
@@ -154,7 +155,12 @@ def _validation_seconds(
     began = time.perf_counter()
     some(ranker)
     once = (time.perf_counter() - began) * len(whole) / len(some)
-    return once * (1 + steps / ranking.validate_every(settings, steps))
+    return once * validations(settings, steps)
+
+
+def validations(settings: RankingPhase, steps: int) -> int:
+    """How often a phase of so many steps is validated: at the start, and after every so many."""
+    return 1 + ceil(steps / ranking.validate_every(settings, steps))
 
 
 class _Clock:

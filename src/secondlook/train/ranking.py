@@ -7,6 +7,7 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -19,7 +20,7 @@ from secondlook.data.durable import write_at_once
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.model.joint import Joint
-from secondlook.score.torch_backend import best_device
+from secondlook.score.torch_backend import device_of
 from secondlook.train import losses, processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.draw import Draw, Usable, usable
@@ -34,13 +35,12 @@ from secondlook.train.settings import (
     PointwisePhase,
     RankingPhase,
 )
-from secondlook.train.states import remove_halves, whole
+from secondlook.train.states import last_whole, whole
 from secondlook.train.trainer import GroupTrainer, Learning
 from secondlook.train.validation import Validation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from torch import Tensor
 
@@ -90,7 +90,7 @@ def _chosen(settings: RankingPhase, data: TrainData) -> list[Path]:
 
 def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> Outcome:
     """Train, validating on the way; the best weights are kept, the start's if none was better."""
-    device = torch.device(place.device or best_device())
+    device = device_of(place.device)
     precision = precision_of(settings.precision, device)
     place.folder.mkdir(parents=True, exist_ok=True)
     own = processes.share(settings.batch, place.folder / "step.json")
@@ -110,7 +110,7 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
 
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
     at_start = _measured_at_start(measured, place.folder / "start.json")
-    with prepared(start, settings, device), quiet():
+    with prepared(start, settings, device), verbosity_kept():
         trainer = GroupTrainer(
             start.network,
             Learning(
@@ -253,17 +253,18 @@ def _arguments(
 
 def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     """Train to the end, from where a killed run was; leave the best weights in the network."""
-    if processes.first():
-        remove_halves(place.run)
-    processes.wait()
-    last = next(reversed(whole(place.run)), None)
-    state = TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+    last, state = last_whole(place.run)
     place.watch.begin("training", steps, done=state.global_step if state else 0)
+    if trainer.average and last and state:
+        trainer.average.load(last, state.global_step)
     if state is None or not _ended(state, steps):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
         state = trainer.state
-    best = state.best_model_checkpoint or str(whole(place.run)[-1])
-    trainer.network.load_state_dict(load_file(f"{best}/model.safetensors"))
+    best = Path(state.best_model_checkpoint or whole(place.run)[-1])
+    trainer.network.load_state_dict(load_file(best / "model.safetensors"))
+    if trainer.average:
+        trainer.average.load(best, state.global_step)
+        trainer.average.into_network()
     return state
 
 
@@ -341,8 +342,8 @@ def _say_unused(plan: Lesson, place: Place) -> None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Trainer sets the verbosity of all of transformers; it is set back here."""
+def verbosity_kept() -> Iterator[None]:
+    """Trainer sets the verbosity of all of transformers; it is set back here, as are warnings."""
     untyped: Any = logging
     verbosity = untyped.get_verbosity()
     with warnings.catch_warnings():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from secondlook.encode.settings import EncodeSettings
-from secondlook.errors import MalformedInput
-from secondlook.recipe import Settings
+from secondlook.recipe import Settings, read_toml
 from secondlook.train.settings import Phase, WarmPhase
 
 if TYPE_CHECKING:
@@ -54,18 +52,7 @@ class Recipe(Settings):
 
 def read_recipe(path: Path) -> Recipe:
     """Read a recipe; raises MalformedInput or UnknownName, which say what is wrong with it."""
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Recipe.model_validate(given)
-    except OSError as error:
-        reason = error.strerror or error
-        raise MalformedInput(path, None, f"cannot be read: {reason}") from error
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        raise MalformedInput(path, None, f"{place or 'recipe'}: {problem['msg']}") from error
-    except ValueError as error:  # no TOML, or no UTF-8
-        raise MalformedInput(path, None, str(error)) from error
+    return read_toml(path, Recipe)
 
 
 def resolved(recipe: Recipe, encode: EncodeSettings | None = None) -> str:

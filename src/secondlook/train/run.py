@@ -13,7 +13,7 @@ from shutil import copyfile, copytree, rmtree
 from typing import TYPE_CHECKING, Any
 
 from secondlook.data.durable import write_at_once
-from secondlook.errors import CheckpointProblem, MalformedInput, MissingExtra, SecondlookError
+from secondlook.errors import MalformedInput, MissingExtra, SecondlookError
 
 try:
     import accelerate  # noqa: F401 - what the phases need, said at once
@@ -21,7 +21,14 @@ try:
 except ImportError as error:
     raise MissingExtra("train", "training a ranker") from error
 
-from secondlook.model.checkpoint import CARD, base_name, locate, open_checkpoint, replacing
+from secondlook.model.checkpoint import (
+    CARD,
+    base_name,
+    locate,
+    open_checkpoint,
+    refuse_to_replace,
+    replacing,
+)
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import Phase as LineagePhase
 from secondlook.model.warm import Warm
@@ -158,8 +165,8 @@ def begin(recipe: Recipe, base: str | Path) -> Model:
 
 def _claim(job: Job, *, resume: bool) -> None:
     """Make the work folder this recipe's own, or see that it is."""
-    if job.output.is_dir() and any(job.output.iterdir()) and not resume:
-        raise CheckpointProblem(f"{job.output} is there already; give another name, or remove it")
+    if not resume:
+        refuse_to_replace(job.output)
     kept = job.work / NAME
     files = (*job.data.train, *([job.data.validate] if job.data.validate else []))
     digests = "".join(f"# {path.name} {Groups([path]).fingerprint}\n" for path in files)
@@ -221,15 +228,14 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
 
 
 def _learned(model: Model, name: str, outcome: Outcome) -> Model:
-    lineage = model.settings.lineage
     phase = LineagePhase(
         name=name,
         data=dict(outcome.learned_from),
         labels=outcome.labels,
         metrics=dict(outcome.metrics),
     )
-    longer = lineage.model_copy(update={"phases": (*lineage.phases, phase)})
-    return replace(model, settings=model.settings.model_copy(update={"lineage": longer}))
+    lineage = model.settings.lineage.then(phase)
+    return replace(model, settings=model.settings.model_copy(update={"lineage": lineage}))
 
 
 def _read_outcome(job: Job, name: str) -> Kept:

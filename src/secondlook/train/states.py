@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
+from transformers import TrainerCallback, TrainerState
+
 from secondlook.data.durable import write_at_once
+from secondlook.train import processes
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from transformers import TrainerControl, TrainingArguments
 
 _LIST = "whole.json"
 """Written last into every state: its files and their sizes. Without it the state was killed while
@@ -37,6 +41,26 @@ def remove_halves(run: Path) -> None:
     """Remove the states that a kill halved."""
     for path in set(run.glob("checkpoint-*")) - set(whole(run)):
         rmtree(path)
+
+
+def last_whole(run: Path) -> tuple[Path | None, TrainerState | None]:
+    """Where a killed run is to go on, and what it knew there; what it left halved is removed."""
+    if processes.first():
+        remove_halves(run)
+    processes.wait()
+    last = next(reversed(whole(run)), None)
+    return last, TrainerState.load_from_json(str(last / "trainer_state.json")) if last else None
+
+
+class MarksWhole(TrainerCallback):
+    """Marks every state that was saved to its end."""
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """All files of the state are there."""
+        if state.is_world_process_zero:
+            mark_whole(saved(Path(str(args.output_dir)), state.global_step))
 
 
 def _all_there(listed: Path) -> bool:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate.utils.memory import should_reduce_batch_size
-from transformers import PrinterCallback, Trainer, TrainerCallback
+from transformers import PrinterCallback, Trainer
 
 from secondlook.errors import SecondlookError
 from secondlook.model.warm import Warm
+from secondlook.train.average import Average
 from secondlook.train.batches import cut, score
-from secondlook.train.states import mark_whole, saved
+from secondlook.train.states import MarksWhole, saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +65,8 @@ class GroupTrainer(Trainer):
         small = args.device.type == "cpu"
         self._forward_tokens = learning.settings.forward_tokens or (1024 if small else 16_384)
         self.pairs, self.last_loss = 0, float("nan")
+        keep = learning.settings.average
+        self.average = Average(network.to(args.device), keep) if keep else None
         super().__init__(
             model=network,
             args=args,
@@ -175,7 +178,8 @@ class GroupTrainer(Trainer):
     ) -> dict[str, float]:
         """The measure on the validation groups."""
         assert self._learning.measure is not None
-        found = self._learning.measure()
+        with self.average.in_place() if self.average else nullcontext():
+            found = self._learning.measure()
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(
@@ -184,8 +188,8 @@ class GroupTrainer(Trainer):
         return metrics
 
 
-class _Teller(TrainerCallback):
-    """Tells the order which epoch it is, the watcher what happens, and marks what is whole."""
+class _Teller(MarksWhole):
+    """Tells the order which epoch it is and the watcher what happens, too."""
 
     def __init__(self, trainer: GroupTrainer, order: Order, watch: Watch) -> None:
         self._trainer, self._order, self._watch = trainer, order, watch
@@ -201,6 +205,8 @@ class _Teller(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """One more step."""
+        if self._trainer.average:
+            self._trainer.average.update()
         self._watch.step(self._trainer.pairs, {"loss": self._trainer.last_loss})
 
     def on_evaluate(
@@ -222,6 +228,7 @@ class _Teller(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """All files of the state are there."""
-        if state.is_world_process_zero:
-            mark_whole(saved(Path(str(args.output_dir)), state.global_step))
+        """The mean belongs to the state, too."""
+        if self._trainer.average and state.is_world_process_zero:
+            self._trainer.average.save(saved(Path(str(args.output_dir)), state.global_step))
+        super().on_save(args, state, control)

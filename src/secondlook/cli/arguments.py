@@ -1,0 +1,25 @@
+"""What several verbs ask for, in the same words."""
+
+from typing import Annotated
+
+import typer
+
+CorpusSource = Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")]
+CorpusFormat = Annotated[
+    str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
+]
+QueriesSource = Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")]
+Judgments = Annotated[
+    str,
+    typer.Argument(
+        metavar="QRELS",
+        help="Judgments: TREC, BEIR or MS MARCO, also .gz or .zst; or irds:DATASET.",
+    ),
+]
+JudgmentsFormat = Annotated[
+    str, typer.Option(help="Of the judgments: trec, beir, msmarco, car, irds; or auto.")
+]
+RunFormat = Annotated[
+    str, typer.Option("--format", help="Of the runs: trec, msmarco, car, irds; or auto.")
+]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")]

@@ -1,0 +1,44 @@
+"""Where a document stands among all that the first look found, and what each look did for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from secondlook.errors import SecondlookError
+from secondlook.explain.explanation import Standing
+from secondlook.rank.fusion import shares
+
+if TYPE_CHECKING:
+    from secondlook.score.ranker import Ranker
+    from secondlook.types import Corpus, Query, Retriever
+
+    class Engine(Retriever, Corpus, Protocol):
+        """What finds documents and has their texts."""
+
+
+def standing(query: Query, doc_id: str, engine: Engine, ranker: Ranker, depth: int) -> Standing:
+    """The document's places and the parts of its final score among the best `depth` hits."""
+    (first,) = engine.retrieve([query], depth)
+    ids = [hit.doc_id for hit in first.hits]
+    if doc_id not in ids:
+        raise SecondlookError(
+            f"{doc_id} is not among the first look's best {depth}: the ranker never sees it; "
+            "take a greater --depth"
+        )
+    place = ids.index(doc_id)
+    scores = ranker.score([(query, text) for text in engine.fetch(ids)])
+    parts = {"second look": scores.astype(np.float64)}
+    if ranker.fusion is not None:
+        of_first, of_second = shares([hit.score for hit in first.hits], scores, ranker.fusion)
+        parts = {"first look": of_first, "second look": of_second}
+    final = np.sum(list(parts.values()), axis=0)
+    return Standing(
+        first_rank=place + 1,
+        rank=1 + int((final > final[place]).sum()),
+        hits=len(ids),
+        first_score=first.hits[place].score,
+        score=float(final[place]),
+        parts={name: float(part[place]) for name, part in parts.items()},
+    )
