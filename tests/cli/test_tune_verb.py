@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import tiny
 from secondlook.cli import app
 from secondlook.cli.tune import NOT_SHIPPED
-from secondlook.data import read_qrels
+from secondlook.data import read_qrels, read_queries
 from secondlook.data.splits import read_splits
 from secondlook.errors import SecondlookError
 
@@ -72,6 +72,38 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     settings = json.loads((out / "ranker" / "secondlook.json").read_text())
     assert [phase["name"] for phase in settings["lineage"]["phases"]] == ["warm", "listwise"]
     assert "scores stay as they are" in done.stdout  # nothing is judged not relevant
+
+
+def test_it_learns_from_clicks_and_says_so(data):
+    """Documents trade places; the one that is meant is clicked, the less the lower it stands."""
+    rng = random.Random(5)
+    queries = [json.loads(line) for line in (data / "queries.jsonl").read_text().splitlines()]
+    with (data.parent / "log.jsonl").open("w") as log:
+        for query in queries:
+            wanted = query["_id"].removeprefix("q-")
+            others = [f"d{n}" for n in range(30) if f"d{n}" != wanted]
+            for _ in range(12):
+                shown = [*rng.sample(others, 3), wanted]
+                rng.shuffle(shown)
+                place = shown.index(wanted) + 1
+                clicked = [wanted] if rng.random() < 1 / place else []
+                page = {"query": query["text"], "shown": shown, "clicked": clicked}
+                log.write(json.dumps(page) + "\n")
+    (data / "queries.jsonl").unlink()
+    (data / "qrels" / "train.tsv").unlink()
+    done = tune(data, "--minutes", "0.1", "--clicks", str(data.parent / "log.jsonl"), "--ship")
+    assert done.exit_code == 0
+    assert "rests on no person's judgments, but on clicks: 360 impressions" in done.stdout
+    made = data.parent / "out" / "stages" / "made"
+    meant = {query["text"]: query["_id"].removeprefix("q-") for query in queries}
+    found = read_qrels(made / "qrels" / "train.tsv")
+    asked = {query.id: query.text for query in read_queries(made)}
+    right = [found[one].get(meant[asked[one]]) == 1 for one in asked]
+    assert sum(right) >= 0.9 * len(queries)
+    ranker = data.parent / "out" / "ranker"
+    phases = json.loads((ranker / "secondlook.json").read_text())["lineage"]["phases"]
+    assert phases[-1]["labels"].startswith("clicks: 360 impressions")
+    assert "no person gave (clicks: 360" in (ranker / "README.md").read_text()
 
 
 def interrupted(*_):

@@ -42,6 +42,7 @@ def test_a_seq2seq_model_is_taken_as_it_is(tmp_path):
     made = new_expander(base, 40, 6)
     assert made.network.config.model_type == "t5"
     assert len(asked(made, PASSAGES)) == 3
+    assert asked(load_expander(base), PASSAGES)  # as others' doc2query models are
 
 
 def test_a_decoder_begins_from_the_encoders_own_attention(tmp_path):

@@ -12,6 +12,7 @@ from secondlook.cli import (
     add,
     bench,
     calibrate,
+    clicks,
     compare,
     convert,
     depth,
@@ -22,6 +23,7 @@ from secondlook.cli import (
     export,
     fuse,
     gap,
+    generate,
     index,
     key,
     mine,
@@ -64,6 +66,8 @@ app.command()(gap.gap)
 app.command()(report.report)
 app.command()(convert.convert)
 app.add_typer(types_.app)
+app.command()(clicks.clicks)
+app.command()(generate.generate)
 app.command()(mine.mine)
 app.command()(warm.warm)
 app.add_typer(weigh.app)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource, Ray  # noqa: TC001 - typer reads it
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
-
-if TYPE_CHECKING:
-    from secondlook.types import Document
 
 app = typer.Typer(
     name="expand",
@@ -121,6 +118,7 @@ def train(
     from secondlook.data import read_corpus, read_qrels, read_queries
     from secondlook.model.checkpoint import files_fingerprint, locate, refuse_to_replace
     from secondlook.model.doc2query import save_expander
+    from secondlook.retrieve.expand import text_of
     from secondlook.train.course import claimed
     from secondlook.train.doc2query import answered, train_expander
     from secondlook.train.phase import Place
@@ -138,7 +136,7 @@ def train(
     judged = answered(read_queries(queries), read_qrels(qrels))
     wanted = {doc_id for doc_id, _ in judged}
     documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
-    texts = {document.id: _text(document) for document in documents if document.id in wanted}
+    texts = {document.id: text_of(document) for document in documents if document.id in wanted}
     pairs = [pair for pair in judged if pair[0] in texts]
     job = {
         "settings": settings.model_dump(),
@@ -150,8 +148,3 @@ def train(
         model = train_expander(settings, base, pairs, texts, Place(folder, seed, device, watch))
         save_expander(model, output)
     typer.echo(f"{output}: {model.settings.lineage.phases[-1].figures}")
-
-
-def _text(document: Document) -> str:
-    """What queries are asked of."""
-    return f"{document.title} {document.text}".strip()

@@ -82,6 +82,7 @@ def mine(
       secondlook mine my.index queries.jsonl qrels/dev.tsv --run bm25.trec --all -o dev.parquet
     """
     from secondlook.data import read_qrels, read_queries
+    from secondlook.data.origin import read_origin
     from secondlook.train.groups import write_groups
     from secondlook.train.mine import Miner, MineSettings
 
@@ -107,6 +108,8 @@ def mine(
             "run": Path(run).name if run else "",
             "settings": settings.model_dump_json(),
         }
+        if origin := read_origin(qrels):
+            about["labels"] = origin
         write_groups(output, groups, about=about)
     if as_json:
         typer.echo(json.dumps(miner.counts.as_dict()))

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from secondlook.evaluate.compare import Comparisons
+from secondlook.cli.tuning import Tuning
 
 NOT_SHIPPED = 3
 """The exit code where the verdict is not `helps` and no ranker was put in place."""
@@ -30,7 +23,7 @@ def tune(
         Path,
         typer.Argument(
             help="A folder with corpus.jsonl, queries.jsonl and qrels/train.tsv; dev.tsv and "
-            "test.tsv too, if you have them.",
+            "test.tsv too, if you have them. With --clicks or --expander the corpus is enough.",
             show_default=False,
         ),
     ],
@@ -48,6 +41,14 @@ def tune(
     ship: Annotated[
         bool, typer.Option("--ship", help="Put the ranker in place whatever the verdict.")
     ] = False,
+    clicks: Annotated[
+        Path | None,
+        typer.Option(help="Learn from this log, as `secondlook clicks` reads it, not judgments."),
+    ] = None,
+    expander: Annotated[
+        str | None,
+        typer.Option(help="Learn from queries that this model asks, as `secondlook generate`."),
+    ] = None,
     device: Device = None,
 ) -> None:
     """Make a ranker for your data, measure it, and say whether to use it.
@@ -59,18 +60,27 @@ def tune(
     OUTPUT/ranker is there in the end only if it helps on queries it has not seen; otherwise the
     exit code is 3, and you learn what could help.
 
+    Judgments out of clicks or generated queries are marked in the ranker's lineage and card.
+    People's dev.tsv and test.tsv, where DATA has them, still validate and give the verdict.
+
     [bold]Example[/bold]
 
       secondlook tune my-data -o tuned --minutes 30
 
+      secondlook tune my-data -o tuned --clicks log.jsonl.gz
+
       secondlook serve tuned/ranker --index tuned/stages/index
     """
-    tuning = Tuning(data, output, base, minutes, depth, device)
+    if clicks is not None and expander is not None:
+        raise typer.BadParameter("goes without --expander", param_hint="--clicks")
+    tuning = Tuning(data, output, base, minutes, depth, device, clicks, expander)
     for number, (name, stage) in enumerate(tuning.stages, start=1):
         typer.secho(f"[{number}/{len(tuning.stages)}] {name}", bold=True)
         stage()
     found = tuning.verdict()
     tuned = found.runs[-1]
+    if origin := tuning.judged_by():
+        typer.echo(f"The verdict rests on no person's judgments, but on {origin}.")
     typer.echo(f"report: {tuning.report}")
     if tuned.verdict != "helps" and not ship:
         typer.echo(f"No ranker is put in place. {_ADVICE}")
@@ -79,279 +89,3 @@ def tune(
     typer.echo(
         f"{tuning.shipped} is yours. Next: secondlook serve {tuning.shipped} --index {tuning.index}"
     )
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """The stages, and where their results are. A stage whose result is there does nothing."""
-
-    data: Path
-    output: Path
-    base: str
-    minutes: float
-    depth: int
-    device: str | None
-
-    @property
-    def stages(self) -> list[tuple[str, Callable[[], None]]]:
-        """Their names and what they do, in order."""
-        return [
-            ("index the corpus", self._index),
-            ("hold queries out", self._split),
-            ("take the first look", self._first_look),
-            ("mine hard negatives", self._mine),
-            ("start from the base", self._start),
-            ("train", self._train),
-            ("export for this hardware", self._export),
-            ("second look at the validation queries", partial(self._rerank, "tuned", "dev")),
-            ("calibrate", self._calibrate),
-            ("tune the fusion with BM25", self._fuse),
-            ("second look, untuned", partial(self._rerank, "untuned", "test")),
-            ("second look, tuned", partial(self._rerank, "tuned", "test")),
-            ("report", self._report),
-        ]
-
-    @property
-    def results(self) -> Path:
-        """What the stages made."""
-        return self.output / "stages"
-
-    @property
-    def index(self) -> Path:
-        """The first look's index."""
-        return self.results / "index"
-
-    @property
-    def report(self) -> Path:
-        """The page for people."""
-        return self.output / "report.html"
-
-    @property
-    def shipped(self) -> Path:
-        """The ranker, where it helps."""
-        return self.output / "ranker"
-
-    def _index(self) -> None:
-        from secondlook.cli.index import index
-
-        if not self.index.exists():
-            self.results.mkdir(parents=True, exist_ok=True)
-            index(str(self._file("corpus")), self.index)
-
-    def _split(self) -> None:
-        from secondlook.data import write_qrels
-        from secondlook.data.splits import read_splits
-
-        folder = self.results / "qrels"
-        folder.mkdir(exist_ok=True)
-        splits = read_splits(self.data)
-        for name, part in {"train": splits.train, "dev": splits.dev, "test": splits.test}.items():
-            if not self._qrels(name).exists():
-                write_qrels(self._qrels(name), part)
-        typer.echo(
-            f"{len(splits.train):,} queries to learn from, {len(splits.dev):,} to validate on, "
-            f"{len(splits.test):,} for the verdict"
-        )
-
-    def _first_look(self) -> None:
-        from secondlook.cli.retrieve import retrieve
-
-        for part in ("train", "dev", "test"):
-            if not self._run("bm25", part).exists():
-                retrieve(
-                    self.index,
-                    str(self._file("queries")),
-                    self._run("bm25", part),
-                    k=self.depth,
-                    judged=str(self._qrels(part)),
-                )
-
-    def _mine(self) -> None:
-        from secondlook.cli.mine import mine
-
-        (self.results / "groups").mkdir(exist_ok=True)
-        for part in ("train", "dev"):
-            groups = self.results / "groups" / f"{part}.parquet"
-            if not groups.exists():
-                mine(
-                    str(self.index),
-                    str(self._file("queries")),
-                    str(self._qrels(part)),
-                    groups,
-                    run=str(self._run("bm25", part)),
-                    ranks=f"1-{self.depth}",
-                    all_=part == "dev",
-                )
-
-    def _start(self) -> None:
-        from secondlook.cli.warm import warm
-
-        if not self._ranker("untuned").exists():
-            warm(self.base, self._ranker("untuned"))
-
-    def _train(self) -> None:
-        from secondlook.cli.train import train
-
-        if self._ranker("tuned").exists():
-            return
-        recipe = self.results / "recipe.toml"
-        if not recipe.exists():
-            self._choose(recipe)
-        train(
-            recipe,
-            self._ranker("tuned"),
-            base=self.base,
-            data=self.results / "groups",
-            resume=True,
-            device=self.device,
-        )
-
-    def _choose(self, recipe: Path) -> None:
-        """Say what will be done before it is."""
-        from secondlook.data.durable import write_at_once
-        from secondlook.model.checkpoint import open_checkpoint
-        from secondlook.train.choice import fitted, whole_recipe
-        from secondlook.train.recipe import DataSettings, resolved
-        from secondlook.train.run import job
-
-        data = DataSettings(train=("train.parquet",), validation="dev.parquet")
-        longest = open_checkpoint(self._ranker("untuned")).settings.encode.max_length
-        work = job(
-            whole_recipe(self.base, data, longest),
-            self.results / "groups",
-            self._ranker("tuned"),
-            base=self.base,
-            device=self.device,
-        )
-        chosen, plan = fitted(work, self.minutes * 60)
-        write_at_once(recipe, resolved(chosen))
-        typer.echo(str(plan))
-
-    def _export(self) -> None:
-        """For OpenVINO, which is the fastest on a CPU, where it is installed."""
-        from importlib.util import find_spec
-
-        from secondlook.cli.export import Precision, export
-        from secondlook.score.exports import Export
-
-        if any(find_spec(name) is None for name in ("openvino", "onnx", "onnxscript")):
-            typer.echo("torch runs it: for a faster CPU, pip install 'secondlook[export]'")
-            return
-        for name in ("untuned", "tuned"):
-            if not Export(self._ranker(name), "openvino", "bf16").is_there():
-                export(self._ranker(name), precision=Precision.bf16)
-
-    def _rerank(self, name: str, part: str) -> None:
-        from secondlook.cli.rerank import rerank
-
-        if not self._run(name, part).exists():
-            rerank(
-                str(self._run("bm25", part)),
-                self.index,
-                str(self._file("queries")),
-                str(self._ranker(name)),
-                self._run(name, part),
-                raw=part == "dev",
-            )
-
-    def _calibrate(self) -> None:
-        from secondlook.cli.calibrate import calibrate
-        from secondlook.evaluate.calibration import NothingToCalibrate
-        from secondlook.model.checkpoint import open_checkpoint
-
-        if open_checkpoint(self._ranker("tuned")).settings.calibration is not None:
-            return
-        try:
-            calibrate(
-                self._ranker("tuned"),
-                run=str(self._run("tuned", "dev")),
-                qrels=str(self._qrels("dev")),
-            )
-        except NothingToCalibrate as too_few:  # judgments that only name what is relevant
-            typer.echo(f"scores stay as they are: {too_few}")
-
-    def _fuse(self) -> None:
-        from secondlook.cli.fuse import tune as tune_fusion
-        from secondlook.data.durable import write_at_once
-
-        done = self.results / "fusion.done"  # that no mix is better is a result too
-        if not done.exists():
-            tune_fusion(
-                self._ranker("tuned"),
-                first=str(self._run("bm25", "dev")),
-                raw=str(self._run("tuned", "dev")),
-                qrels=str(self._qrels("dev")),
-                curve=self.results / "fusion.svg",
-            )
-            write_at_once(done, "")
-
-    def _report(self) -> None:
-        from secondlook.cli.report import report
-        from secondlook.data.durable import write_at_once
-
-        experiment = self.results / "experiment.toml"
-        lines = {
-            "title": "Does the tuned ranker help?",
-            "qrels": [str(self._qrels("test").resolve())],
-            "queries": [str(self._file("queries").resolve())],
-            "base": [str(self._run("bm25", "test").resolve())],
-            "new": [str(self._run("tuned", "test").resolve())],
-            "corpus": str(self.index.resolve()),
-            "ranker": str(self._ranker("tuned").resolve()),
-            "measures": ["nDCG@10"],
-            "commands": [f"secondlook tune {self.data} -o {self.output} --base {self.base}"],
-        }
-        # JSON's strings and lists of strings are TOML's too
-        write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
-        if not self.report.exists():
-            report(experiment, self.report)
-
-    def verdict(self) -> Comparisons:
-        """BM25 against the untuned and the tuned ranker, told and kept beside the report."""
-        import numpy as np
-
-        from secondlook.cli.compare import as_json_of, show
-        from secondlook.data import read_qrels, read_run
-        from secondlook.data.durable import write_at_once
-        from secondlook.evaluate.compare import compare
-
-        runs = [(name, read_run(self._run(name, "test"))) for name in ("bm25", "untuned", "tuned")]
-        found = compare(
-            read_qrels(self._qrels("test")),
-            runs[0],
-            runs[1:],
-            ["nDCG@10"],
-            rng=np.random.default_rng(0),
-        )
-        show(found)
-        write_at_once(self.output / "verdict.json", json.dumps(as_json_of(found), indent=2))
-        return found
-
-    def ship(self) -> None:
-        """Put the ranker in place, whole or not at all."""
-        from shutil import copytree
-
-        from secondlook.model.checkpoint import replacing
-
-        if not self.shipped.exists():
-            with replacing(self.shipped) as half:
-                copytree(self._ranker("tuned"), half, dirs_exist_ok=True)
-
-    def _file(self, name: str) -> Path:
-        from secondlook.errors import SecondlookError
-
-        found = sorted(self.data.glob(f"{name}.*"))
-        if not found:
-            raise SecondlookError(
-                f"{self.data} has no {name}.jsonl; `secondlook convert` makes one of other formats"
-            )
-        return found[0]
-
-    def _qrels(self, part: str) -> Path:
-        return self.results / "qrels" / f"{part}.tsv"
-
-    def _run(self, name: str, part: str) -> Path:
-        return self.results / f"{part}.{name}.trec.gz"
-
-    def _ranker(self, name: str) -> Path:
-        return self.results / name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from secondlook.data.columns import integer, tab_id, tabbed
 from secondlook.data.lines import lines
+from secondlook.data.objects import objects
 from secondlook.data.rows import distinct, judgments
 from secondlook.errors import MalformedInput, UnknownFormat, Unwritable
 from secondlook.types import Document, Query
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from secondlook.types import Qrels
 
 HEADER = "query-id\tcorpus-id\tscore"
+_EXAMPLE = '{"_id": …, "text": …}'
 
 
 def read_corpus(path: Path) -> Iterator[Document]:
@@ -31,7 +33,7 @@ def read_corpus(path: Path) -> Iterator[Document]:
     refuses an id that comes twice.
     """
     path = part(path, "corpus")
-    for number, record in _records(path):
+    for number, record in objects(path, _EXAMPLE):
         title = record.get("title")
         yield Document(
             _string(path, number, record, "_id"),
@@ -113,29 +115,6 @@ def _refuse_no_id(given: str) -> None:
         raise Unwritable("an id is empty, and would not be read back; give it one")
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in lines(path):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise MalformedInput(path, number, f"is not JSON ({error})") from error
-        if type(record) is not dict:
-            raise MalformedInput(path, number, 'is not a JSON object like {"_id": …, "text": …}')
-        if "\\ud" in line or "\\uD" in line:
-            _refuse_half_characters(path, number, record)
-        yield number, record
-
-
-def _refuse_half_characters(path: Path, number: int, record: dict[str, Any]) -> None:
-    """JSON can spell half of a surrogate pair, which is no text and could never be written."""
-    try:
-        json.dumps(record, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise MalformedInput(
-            path, number, f"holds half of a surrogate pair ({error.object[error.start]!r}); mend it"
-        ) from error
-
-
 def _string(path: Path, number: int, record: dict[str, Any], key: str) -> str:
     value = record.get(key)
     if type(value) is str and (value or key != "_id"):
@@ -165,7 +144,7 @@ def _weights(path: Path, number: int, weights: object) -> dict[str, int] | None:
 
 
 def _queries(path: Path) -> Iterator[tuple[Query, int]]:
-    for number, record in _records(path):
+    for number, record in objects(path, _EXAMPLE):
         metadata = record.get("metadata")
         if metadata is not None and type(metadata) is not dict:
             raise MalformedInput(path, number, '"metadata" must be an object')

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from secondlook.data.formats import read_qrels
+from secondlook.data.formats import read_qrels, read_queries, write_qrels, write_queries
 from secondlook.errors import SecondlookError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def read_splits(folder: Path) -> Splits:
     if "train" not in found:
         raise SecondlookError(
             f"{folder / 'qrels'} has no train.tsv; `tune` learns from judged queries: put all you "
-            "have there, and it holds some out for the verdict"
+            "have there, and it holds some out for the verdict; --clicks and --expander make some"
         )
     train, dev, test = (
         read_qrels(found[name]) if name in found else {} for name in ("train", "dev", "test")
@@ -58,6 +58,36 @@ def read_splits(folder: Path) -> Splits:
     return Splits(
         train, {query: grades for query, grades in dev.items() if query not in test}, test
     )
+
+
+def add_judged(made: Path, judged: Path) -> None:
+    """Put what people judged in the folder `judged`, if anything, beside what was `made`.
+
+    Its `dev` and `test` then validate and give the verdict, as far as they are there; queries that
+    were made and read like one of theirs are left out, so that none is learnt from and judged by.
+    Called again it changes nothing.
+    """
+    found = {
+        name: read_qrels(path)
+        for path in sorted((judged / "qrels").glob("*.t*"))
+        if (name := path.name.split(".")[0]) in ("dev", "test")
+    }
+    held = {query_id for qrels in found.values() for query_id in qrels}
+    if not held:
+        return
+    asked = [query for query in read_queries(judged) if query.id in held]
+    texts = {query.text.casefold() for query in asked}
+    kept = [
+        query
+        for query in read_queries(made)
+        if query.text.casefold() not in texts and query.id not in held
+    ]
+    own = {query.id for query in kept}
+    train = read_qrels(made / "qrels" / "train.tsv")
+    write_queries(made / "queries.jsonl", [*kept, *asked])
+    write_qrels(made / "qrels" / "train.tsv", {one: train[one] for one in train if one in own})
+    for name, qrels in found.items():
+        write_qrels(made / "qrels" / f"{name}.tsv", qrels)
 
 
 def _cut(qrels: Judged, name: str, most: int) -> tuple[Judged, Judged]:

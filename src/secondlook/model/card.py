@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from secondlook.model.settings import RankerSettings
+    from secondlook.model.settings import Phase, RankerSettings
 
 _JOINT = """
 It is a plain cross-encoder with one logit, so sentence-transformers, text-embeddings-inference and
@@ -44,7 +44,7 @@ def card(settings: RankerSettings) -> str:
         lines += [_JOINT.rstrip().format(except_for=_only_here(settings))]
     if settings.lineage.phases:
         lines += ["", "## How it was trained", ""]
-        lines += [_phase_line(p.name, p.data, p.metrics) for p in settings.lineage.phases]
+        lines += [_phase_line(p) for p in settings.lineage.phases]
     return "\n".join(lines) + "\n"
 
 
@@ -61,7 +61,8 @@ def _only_here(settings: RankerSettings) -> str:
     return f",\nbut score without its {', '.join(missing)}" if missing else ""
 
 
-def _phase_line(name: str, data: dict[str, str], metrics: dict[str, float]) -> str:
-    learned = f" on {', '.join(data)}" if data else ""
-    measured = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items())
-    return f"1. {name}{learned}{': ' + measured if measured else ''}"
+def _phase_line(phase: Phase) -> str:
+    learned = f" on {', '.join(phase.data)}" if phase.data else ""
+    labels = f", whose labels no person gave ({phase.labels})" if phase.labels else ""
+    measured = ", ".join(f"{key} {value:.4f}" for key, value in phase.metrics.items())
+    return f"1. {phase.name}{learned}{labels}{': ' + measured if measured else ''}"

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CARD = "expander.json"
+_LONGEST, _LONGEST_QUERY = 512, 64  # tokens, where a model does not say what it was trained on
 
 
 class ExpanderSettings(Settings):
@@ -107,7 +108,13 @@ def new_expander(base: str | Path, max_length: int, max_query_length: int) -> Ex
 
 
 def load_expander(source: str | Path) -> ExpanderModel:
-    """A trained expander from a folder or hub id; never from pickles, nor with code of its own."""
+    """A trained expander from a folder or hub id; never from pickles, nor with code of its own.
+
+    A plain seq2seq model, such as others' doc2query, is taken at its word that it was trained.
+    """
+    found = locate(source)
+    if not (found / CARD).is_file() and read_config(found).get("is_encoder_decoder"):
+        return new_expander(source, _LONGEST, _LONGEST_QUERY)
     folder, settings = open_trained(source, "expand", CARD, ExpanderSettings)
     return ExpanderModel(_seq2seq(folder).eval(), read_tokenizer(folder), settings)
 

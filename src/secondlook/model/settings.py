@@ -66,6 +66,8 @@ class Phase(Settings):
     name: str
     data: dict[str, str] = Field(default_factory=dict)
     """What it learned from: name → fingerprint."""
+    labels: str = ""
+    """Where its judgments came from, if not from people: clicks, generated queries."""
     metrics: dict[str, float] = Field(default_factory=dict)
 
     @property

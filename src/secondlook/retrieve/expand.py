@@ -60,6 +60,11 @@ class Expanded:
         return Document(self.document.id, self.document.text, self.document.title, tuple(kept))
 
 
+def text_of(document: Document) -> str:
+    """What queries are asked of."""
+    return f"{document.title} {document.text}".strip()
+
+
 def scored(expanded: Sequence[Expanded], scorer: Scorer) -> list[Expanded]:
     """The same with the scorer's opinion of each query beside its document."""
     pairs = [(Query("", text), one.document) for one in expanded for text in one.queries]

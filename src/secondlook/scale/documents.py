@@ -44,7 +44,7 @@ def expanding(
 ) -> Rows:
     """Opens an expander, and a ranker; what it returns gives documents their queries, scored."""
     from secondlook.model.doc2query import load_expander
-    from secondlook.retrieve.expand import Expanded, scored
+    from secondlook.retrieve.expand import Expanded, scored, text_of
     from secondlook.score.predicted_queries import PredictedQueries
     from secondlook.score.ranker import Ranker
 
@@ -52,7 +52,7 @@ def expanding(
     scorer = None if ranker is None else Ranker.load(ranker)
 
     def rows(documents: list[Document]) -> list[str]:
-        found = ask([(one.id, f"{one.title} {one.text}".strip()) for one in documents])
+        found = ask([(one.id, text_of(one)) for one in documents])
         batch = [Expanded(*both) for both in zip(documents, found, strict=True)]
         return [one.line for one in (batch if scorer is None else scored(batch, scorer))]
 

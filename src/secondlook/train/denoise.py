@@ -56,6 +56,8 @@ def run(settings: DenoisePhase, start: Model, data: TrainData, place: Place) -> 
     cut = Cut(settings, groups, scores)
     clean = place.folder / "denoised.parquet"
     about = {"denoised": groups.fingerprint, "settings": settings.model_dump_json()}
+    if groups.labels:
+        about["labels"] = groups.labels
     write_groups(clean, cut.groups(), about=about)
     dropped, summary = place.folder / "dropped.jsonl", place.folder / "denoise.json"
     write_lines(dropped, cut.taken())

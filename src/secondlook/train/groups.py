@@ -143,6 +143,11 @@ class Groups(Sequence[Group]):
         metadata = [file.schema_arrow.metadata or {} for file in self._files]
         return tuple(json.loads(found.get(_ABOUT, b"{}")) for found in metadata)
 
+    @property
+    def labels(self) -> str:
+        """Where their judgments came from, if not from people."""
+        return "; ".join(sorted({made["labels"] for made in self.about if "labels" in made}))
+
     def __len__(self) -> int:
         return self._starts[-1]
 

@@ -95,3 +95,5 @@ class Outcome:
     """What was measured on the way, oldest first: `step`, and `loss` or a measure."""
     keep: tuple[Path, ...] = ()
     """Files of `Place.folder` that go beside the finished ranker, for a person to read."""
+    labels: str = ""
+    """Where the judgments came from, if not from people."""

@@ -317,7 +317,7 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
             )
     processes.wait()  # all have read the best weights, which the first may remove now
     learned = {path.name: Groups([path]).fingerprint for path in run.plan.groups.paths}
-    return Outcome(model, data, learned, metrics, tuple(history))
+    return Outcome(model, data, learned, metrics, tuple(history), labels=run.plan.groups.labels)
 
 
 def _measured_at_start(

@@ -228,7 +228,12 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
 
 
 def _learned(model: Model, name: str, outcome: Outcome) -> Model:
-    phase = LineagePhase(name=name, data=dict(outcome.learned_from), metrics=dict(outcome.metrics))
+    phase = LineagePhase(
+        name=name,
+        data=dict(outcome.learned_from),
+        labels=outcome.labels,
+        metrics=dict(outcome.metrics),
+    )
     lineage = model.settings.lineage.then(phase)
     return replace(model, settings=model.settings.model_copy(update={"lineage": lineage}))
 

@@ -1,0 +1,76 @@
+"""The notebook holds what the tutorial says, and runs from top to bottom."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from test_pages import problem_with
+from test_tutorial import BASE, ROOT, SAMPLE, steps
+
+NOTEBOOK = ROOT / SAMPLE / "quickstart.ipynb"
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.fixture(scope="module")
+def code(cells):
+    return "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "code")
+
+
+def test_it_is_kept_without_what_a_run_left(cells):
+    for one in cells:
+        if one["cell_type"] == "code":
+            assert one["outputs"] == []
+            assert one["execution_count"] is None
+    assert not re.search(r"/(home|root|tmp|work|Users)/", NOTEBOOK.read_text(encoding="utf-8"))
+
+
+def test_its_commands_are_ones_the_command_line_takes(code):
+    lines = re.findall(r"^!\{SECONDLOOK\} (.*)$", code, re.MULTILINE)
+    assert {line: problem_with(f"secondlook {line}") for line in lines} == dict.fromkeys(lines)
+    assert [line.split()[0] for line in lines] == ["warm", "export"]
+
+
+def test_it_takes_the_road_of_the_tutorial(code):
+    (tuned,) = (line for line in steps() if line.startswith("secondlook tune"))
+    depth = re.search(r"--depth (\d+)", tuned).group(1)
+    assert f'BASE = "{BASE}"' in code
+    assert BASE in tuned
+    assert f"DEPTH = {depth}\n" in code
+    question = re.search(r'question = "(.*)"', code).group(1)
+    assert any(question in line for line in steps())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_it_runs_from_top_to_bottom(tmp_path, minilm_folder):
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("pyterrier")
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    copytree(ROOT / SAMPLE, tmp_path / "quickstart")
+    place = tmp_path / "quickstart" / BASE
+    place.parent.mkdir()
+    place.symlink_to(minilm_folder)
+    made = nbclient.execute(
+        nbformat.read(NOTEBOOK, as_version=4),
+        cwd=Path(tmp_path / "quickstart"),
+        timeout=1800,
+        kernel_name="python3",
+    )
+    shown = [
+        output["data"]["text/plain"]
+        for one in made.cells
+        if one.cell_type == "code"
+        for output in one.outputs
+        if output.output_type == "execute_result"
+    ]
+    assert any("helps" in table for table in shown)
+    assert "raises the score by" in shown[-1]
