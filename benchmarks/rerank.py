@@ -213,7 +213,7 @@ def bare_engines(ranker: Ranker, graph: Path, features: list[Features]) -> dict[
         graph, "CPU", {"INFERENCE_PRECISION_HINT": "bf16", "PERFORMANCE_HINT": "THROUGHPUT"}
     )
     made: dict[str, System] = {}
-    for name, compiled in ((BARE, backend._compiled), (f"{BARE}, its own set-up", own)):
+    for name, compiled in ((BARE, backend.compiled), (f"{BARE}, its own set-up", own)):
         queue = openvino.AsyncInferQueue(compiled)
         ready = padded(features, [one.get_any_name() for one in compiled.inputs], backend)
 

@@ -247,3 +247,12 @@ def test_a_ranker_may_be_named_from_where_one_stands(tmp_path, monkeypatch):
         for path in made.files:
             path.write_text("a graph")
     assert Export(tmp_path / "ranker", "onnx", "fp32").graph.read_text() == "a graph"
+
+
+def test_a_process_that_has_a_share_of_the_cores_is_not_bound_to_the_first(ranker, monkeypatch):
+    """Several of them, as on Ray, would all take the same core."""
+    monkeypatch.setattr("secondlook.score.openvino_backend.usable_cores", lambda: 2)
+    for told, bound in (("1", False), ("2", True)):
+        monkeypatch.setattr("secondlook.score.graph_backend.threads", lambda told=told: int(told))
+        backend = Ranker.load(ranker, backend="openvino").backend
+        assert backend.compiled.get_property("ENABLE_CPU_PINNING") is bound

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import openvino
 
+from secondlook.score.cores import usable_cores
 from secondlook.score.graph_backend import GraphBackend
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class OpenVinoBackend(GraphBackend):
         super().__init__(checkpoint)
         core = openvino.Core()
         bf16 = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-        self._compiled = core.compile_model(
+        self.compiled = core.compile_model(
             graph,
             "CPU",
             {
@@ -38,14 +39,17 @@ class OpenVinoBackend(GraphBackend):
                 "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # int8 is for weights only
                 "INFERENCE_NUM_THREADS": self.workers,
                 "NUM_STREAMS": self.workers,
+                # Pinned to the first cores: processes that share a machine (Ray's workers) would
+                # all take the same ones.
+                "ENABLE_CPU_PINNING": self.workers >= (usable_cores() or 1),
             },
         )
-        self._inputs = [one.get_any_name() for one in self._compiled.inputs]
+        self._inputs = [one.get_any_name() for one in self.compiled.inputs]
         self._idle: SimpleQueue[openvino.InferRequest] = SimpleQueue()
         for _ in range(self.workers):
-            self._idle.put(self._compiled.create_infer_request())
+            self._idle.put(self.compiled.create_infer_request())
         # OpenVINO's binding sets itself up at first use, and hangs if two threads are first.
-        self.run({one.get_any_name(): _ones(one) for one in self._compiled.inputs})
+        self.run({one.get_any_name(): _ones(one) for one in self.compiled.inputs})
 
     def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
         """The logits of one batch."""
