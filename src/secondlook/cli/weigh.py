@@ -62,22 +62,22 @@ def weigh(
     """
     from secondlook.cli.progress import progress
     from secondlook.data import Fingerprint, read_corpus
-    from secondlook.model.checkpoint import files_fingerprint, locate
-    from secondlook.model.deepct import load_weigher
+    from secondlook.model.checkpoint import files_fingerprint, open_trained
+    from secondlook.model.deepct import CARD, WeigherSettings
     from secondlook.retrieve.weigh import FrequencySettings
     from secondlook.scale.documents import made, weighing
     from secondlook.score.word_weights import precision_on
 
+    folder, _ = open_trained(weigher, "weigh", CARD, WeigherSettings)
     settings = FrequencySettings(scale=scale, shape=shape.value)
     fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),
-        "weigher": files_fingerprint(locate(weigher)),
-        "max_length": load_weigher(weigher).settings.max_length,
+        "weigher": files_fingerprint(folder),
         "frequency": settings.model_dump(),
         "precision": precision_on(device),
     }
-    tools = partial(weighing, str(locate(weigher).absolute()), settings, device)
+    tools = partial(weighing, str(folder.absolute()), settings, device)
     documents = read_corpus(corpus, corpus_format)
     with progress("weighing", "documents", fingerprint.documents) as advance:
         rows = made(output, job, tools, documents, _AT_ONCE, advance=advance, ray=ray)
