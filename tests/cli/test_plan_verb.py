@@ -2,30 +2,17 @@ import json
 
 import pytest
 
+import benched
 import tiny
 from command_line import in_process as run
 from command_line import secondlook
-from secondlook.scale.bench import LENGTHS, Bench, Engine, Timing
+from secondlook.scale.bench import LENGTHS, Bench
 
 
 @pytest.fixture
 def bench(tmp_path):
-    timings = [
-        Timing(length=at, pairs=n, seconds=(0.005 + n * 4e-3 * at / 128,))
-        for at in LENGTHS
-        for n in (1, 16)
-    ]
-    made = Bench(
-        ranker="r",
-        machine="m",
-        cores=2,
-        memory_gb=16,
-        measured="2026-11-15",
-        ranker_bytes=1,
-        engines=(Engine(name="openvino bf16", timings=tuple(timings)),),
-    )
     path = tmp_path / "bench.json"
-    path.write_text(made.model_dump_json())
+    path.write_text(benched.bench(benched.engine(lengths=LENGTHS)).model_dump_json())
     return path
 
 
