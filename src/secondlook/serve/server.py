@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path  # noqa: TC003 - pydantic reads it
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -124,7 +124,7 @@ def _on_signals(serving: Serving) -> None:
         reloads.add(task)
         task.add_done_callback(reloads.discard)
 
-    with suppress(NotImplementedError, AttributeError):  # Windows has no SIGHUP
+    if hasattr(signal, "SIGHUP"):  # Windows has none
         loop.add_signal_handler(signal.SIGHUP, reload)
     for number in (signal.SIGTERM, signal.SIGINT):
         then = signal.getsignal(number)
