@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -227,3 +228,22 @@ def test_a_file_that_is_not_there_is_said_with_the_nearest(warm, data, tmp_path)
     settings = ListwisePhase(only=("grups.parquet",))
     with pytest.raises(UnknownName, match=r"did you mean 'groups\.parquet'"):
         ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))
+
+
+def test_pointwise_training_of_a_warm_ranker_begins_at_log_odds(warm, data, tmp_path):
+    """Cosines make scores of tens, which cross-entropy would first of all push down."""
+    listener = Listener()
+    settings = PointwisePhase(**FAST | {"max_steps": 1, "learning_rate": 1e-12}, negatives=5)
+    plain = TrainData(data.folder, data.train)  # with validation a start that is as good is kept
+    ranking.run(settings, warm, plain, Place(tmp_path / "a", 1, "cpu", listener))
+    assert warm.network.head.bias.item() < 0 < warm.network.alpha.item() < 40
+    knowing_nothing = -(np.log(1 / 6) + 5 * np.log(5 / 6)) / 6
+    assert listener.losses[0] < knowing_nothing + 0.05
+
+
+def test_a_rejected_pointwise_training_leaves_all_weights_as_they_were(warm, data, tmp_path):
+    good = ranking.run(ListwisePhase(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu")).model
+    before = state(good)
+    ruin = PointwisePhase(**FAST | {"learning_rate": 0.5, "max_steps": 2}, negatives=5)
+    after = state(ranking.run(ruin, good, data, Place(tmp_path / "b", 1, "cpu")).model)
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())

@@ -33,10 +33,11 @@ which costs more than the padding."""
 class GraphBackend(ABC):
     """Scores encoded pairs with the graph of a checkpoint. Threads may share it.
 
-    `token_budget` bounds a batch with its padding.
+    `token_budget` bounds a batch with its padding. On one thread a token costs the same in batches
+    of 256 and of 2,048, and small ones need less padding (docs/decisions/0145).
     """
 
-    def __init__(self, checkpoint: Checkpoint, *, token_budget: int = 2048) -> None:
+    def __init__(self, checkpoint: Checkpoint, *, token_budget: int = 512) -> None:
         self.workers = threads()
         self.token_budget = token_budget
         self._pad_id = checkpoint.pad_id

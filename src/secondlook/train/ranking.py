@@ -20,11 +20,13 @@ from secondlook.data.durable import write_at_once
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.model.joint import Joint
+from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import losses, processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.draw import Draw, Usable, usable
 from secondlook.train.groups import Groups
+from secondlook.train.log_odds import into_log_odds
 from secondlook.train.phase import Outcome
 from secondlook.train.ranker import precision_of, ranker_of, types_of
 from secondlook.train.settings import (
@@ -110,6 +112,10 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
 
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
     at_start = _measured_at_start(measured, place.folder / "start.json")
+    drawn, order = DrawnGroups(plan.groups, plan.found, plan.draw), Order(plan.found, plan.draw)
+    if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
+        scorer = ranker_of(start, types, device, precision)
+        into_log_odds(start.network, scorer, (drawn[row] for row in order))
     with prepared(start, settings, device), verbosity_kept():
         trainer = GroupTrainer(
             start.network,
@@ -120,8 +126,8 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
                 settings, plan, place, device, precision, validation.measure if validation else None
             ),
             (
-                DrawnGroups(plan.groups, plan.found, plan.draw),
-                Order(plan.found, plan.draw),
+                drawn,
+                order,
                 EncodeGroups(Encoder(start.tokenizer, start.settings.encode, types=types)),
             ),
         )
