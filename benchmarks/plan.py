@@ -4,9 +4,10 @@
     python benchmarks/plan.py --seconds 300 -o docs/results
 
 The ranker is that of benchmarks/rerank.py, on OpenVINO bf16. It is timed as `secondlook bench`
-does; then clients ask the server at random moments (Poisson), each with the same text, 20 times by
-default, so that all pairs are of one length; the same moments go through the simulation. What HTTP
-adds is measured before, with one document at a time. The machine must do nothing else.
+does, and HTTP as `secondlook bench --url` does; then clients ask the server at random moments
+(Poisson), each with the same text, 20 times by default, so that all pairs are of one length; the
+same moments go through the simulation. The machine's speed changes from minute to minute, so it is
+timed anew before each load. The machine must do nothing else.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import argparse
 import asyncio
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 
 from rerank import machine, quiet, save_cross_encoder
 from secondlook import Ranker
-from secondlook.scale.bench import pair_of, time_ranker
+from secondlook.scale.bench import pair_of, time_ranker, time_requests
 from secondlook.scale.plan import CHUNK_SECONDS, CHUNK_TOKENS
 from secondlook.scale.queueing import Scoring, fleet, poisson
 from secondlook.score.export import export_ranker
@@ -33,6 +34,7 @@ from serve import server
 
 LOADS = (0.3, 0.6, 0.9)
 GOAL = 0.25
+AT_ONCE = 32
 
 
 def main() -> None:
@@ -56,20 +58,12 @@ def main() -> None:
 
 def measure(folder: Path, documents: int, length: int, seconds: float) -> dict[str, Any]:
     ranker = Ranker.load(folder)
-    engine = time_ranker(ranker, "openvino bf16", lengths=[length])
-    read = min(timing.length for timing in engine.timings)
-    fixed, pair = engine.costs(read)
-    chunk = int(max(CHUNK_TOKENS, CHUNK_SECONDS * read / pair) / read)
-    scoring = Scoring(fixed, pair, chunk, jitter=engine.jitter)
     query, text = pair_of(ranker, length)
     body = {"query": query.text, "documents": [text.text] * documents}
     rows = []
     with server(folder, deadline=60, queue=100_000) as (url, _):
-        asyncio.run(ask(url, body, np.arange(10) * 2 * scoring.alone(documents)))  # it learns speed
-        one = {"query": query.text, "documents": [text.text]}
-        alone = asyncio.run(ask(url, one, np.arange(20) * 4 * scoring.alone(1)))
-        overhead = max(0.0, median(alone) - scoring.alone(1))
         for load in LOADS:
+            scoring, overhead = timed(ranker, url, length, documents)
             rate = load * scoring.capacity(documents)
             arrivals = poisson(rate, max(50, int(rate * seconds)), np.random.default_rng(1))
             seen = asyncio.run(ask(url, body, arrivals))
@@ -87,19 +81,44 @@ def measure(folder: Path, documents: int, length: int, seconds: float) -> dict[s
                     "simulated": expected,
                     "p99_off": off,
                     "within": abs(off) <= GOAL,
+                    "scoring": asdict(scoring),
+                    "overhead": overhead,
                 }
             )
     return {
         "machine": machine(),
-        "scoring": {"fixed": fixed, "pair": pair, "chunk": chunk, "jitter": engine.jitter},
-        "overhead": overhead,
         "loads": rows,
     }
 
 
+def timed(ranker: Ranker, url: str, length: int, documents: int) -> tuple[Scoring, float]:
+    """How the server scores now, and what HTTP adds to a request's wait."""
+    engine = time_ranker(ranker, "openvino bf16", lengths=[length])
+    read = min(timing.length for timing in engine.timings)
+    fixed, pair = engine.costs(read)
+    chunk = int(max(CHUNK_TOKENS, CHUNK_SECONDS * read / pair) / read)
+    query, text = pair_of(ranker, length)
+
+    def many() -> None:
+        body = {"query": query.text, "documents": [text.text] * documents}
+        asyncio.run(ask(url, body, np.zeros(AT_ONCE)))
+
+    def one() -> None:
+        asyncio.run(ask(url, {"query": query.text, "documents": [text.text]}, np.zeros(1)))
+
+    many()  # the server learns how much is a chunk
+    alone = time_requests(one, lambda: ranker.score([(query, text)]), 1)
+    pairs = [(query, text)] * (documents * AT_ONCE)
+    busy = time_requests(many, lambda: ranker.score(pairs), AT_ONCE)
+    scoring = Scoring(fixed, pair, chunk, jitter=engine.jitter, request=busy)
+    return scoring, max(0.0, alone - busy)
+
+
 async def ask(url: str, body: dict[str, Any], moments: np.ndarray[Any, Any]) -> list[float]:
     """What each request took, sent at its moment whether or not the others are answered."""
-    async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=None)) as client:
+    limits = httpx.Limits(max_connections=None)
+    # there is no TLS here, and reading certificates would count as the first request's time
+    async with httpx.AsyncClient(timeout=120, limits=limits, verify=False) as client:
         began = time.monotonic()
 
         async def one(at: float) -> float:

@@ -6,7 +6,9 @@ import benched
 import tiny
 from command_line import in_process as run
 from command_line import secondlook
-from secondlook.scale.bench import LENGTHS, Bench
+from secondlook import Ranker
+from secondlook.scale.bench import LENGTHS, Bench, time_requests
+from served import Watched, listening, serving
 
 
 @pytest.fixture
@@ -52,3 +54,31 @@ def test_a_bench_measures_what_a_plan_reads(tmp_path):
     assert made.engine(None).pairs_per_second(32) > 0
     given = ["--qps", "1", "--candidates", "2", "--p99", "60s", "--corpus", "1k", "--length", "32"]
     assert "second look" in run("plan", *given, "--bench", tmp_path / "bench.json")
+
+
+def test_a_bench_asks_a_server_what_http_adds(tmp_path):
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    run("warm", tmp_path / "base", "-o", tmp_path / "ranker")
+    slow = Watched(Ranker.load(tmp_path / "ranker"), seconds_per_pair=0.001)
+    with listening(serving(slow)) as url:
+        run("bench", tmp_path / "ranker", "--url", url, "-o", tmp_path / "bench.json")
+    made = Bench.model_validate_json((tmp_path / "bench.json").read_text())
+    assert made.request_seconds > 0.001
+    assert made.busy_request_seconds > 20 * 0.001 / 2  # its 20 documents, two chunks at once
+
+
+def test_requests_cost_what_a_server_takes_longer_than_scoring():
+    now = [0.0]
+
+    def takes(*seconds):
+        left = iter(seconds)
+
+        def work():
+            now[0] += next(left)
+
+        return work
+
+    asked, scored = takes(9, 3, 3, 3, 3), takes(2, 2, 2, 7, 2)
+    assert time_requests(asked, scored, 10, clock=lambda: now[0]) == pytest.approx(0.1)
+    asked, scored = takes(*[1] * 5), takes(*[2] * 5)
+    assert time_requests(asked, scored, 10, clock=lambda: now[0]) == 0

@@ -70,6 +70,15 @@ def test_requests_alone_take_what_the_formula_says():
     assert scoring.alone(100) == pytest.approx(3 * 0.1 + 1.0)
 
 
+def test_what_a_request_takes_beside_its_pairs_counts_once_for_each():
+    scoring = Scoring(1.0, 0.1, chunk=32, request=0.5)
+    done = fleet(np.zeros(3), 10, scoring, 1, np.random.default_rng(0))
+    both = 2.5 + 1 + 20 * 0.1 + 2 * 0.5
+    assert done == pytest.approx([scoring.alone(10), both, both])
+    assert scoring.alone(10) == pytest.approx(2.5)
+    assert scoring.capacity(16) == pytest.approx(1 / (0.5 + 1.6 + 0.5))
+
+
 def test_small_requests_that_come_together_share_a_chunk():
     scoring = Scoring(1.0, 0.0, chunk=32)
     done = fleet(np.array([0.0, 0.1, 0.2, 0.3]), 8, scoring, 1, np.random.default_rng(0))

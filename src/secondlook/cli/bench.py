@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from secondlook.scale.bench import Bench, Engine, FirstLook
 
 
+_AT_ONCE, _DOCUMENTS = 32, 20
+"""Requests that keep a server busy, and the documents of each."""
+
+
 def bench(
     ranker: Annotated[str, typer.Argument(help="A ranker: a folder or a hub id.")],
     output: Annotated[
@@ -69,6 +73,7 @@ def bench(
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     folder = locate(ranker)
     cpuinfo = Path("/proc/cpuinfo")
+    alone, busy = _requests(folder, url) if url else (None, 0.0)
     made = Bench(
         ranker=base_name(ranker),
         machine=processor(cpuinfo.read_text("utf-8") if cpuinfo.is_file() else "")["name"],
@@ -78,7 +83,8 @@ def bench(
         measured=datetime.now(UTC).date().isoformat(),
         ranker_bytes=_bytes(folder),
         engines=tuple(_engines(folder, engine or [])),
-        request_seconds=_overhead(folder, url) if url else None,
+        request_seconds=alone,
+        busy_request_seconds=busy,
         first_look=_first_look(index, queries, depth) if index and queries else None,
     )
     text = made.model_dump_json(indent=2) + "\n"
@@ -114,37 +120,42 @@ def _kind(name: str) -> tuple[Backend, Precision]:
         ) from error
 
 
-def _overhead(folder: Path, url: str) -> float:
-    """Seconds of a request with one document, less those of scoring it."""
+def _requests(folder: Path, url: str) -> tuple[float, float]:
+    """Seconds that HTTP adds to a request of one document, and to each of many at once."""
     import json
-    from statistics import median
-    from time import perf_counter
+    from concurrent.futures import ThreadPoolExecutor
     from urllib.error import URLError
     from urllib.request import Request, urlopen
 
     from secondlook.errors import EngineProblem
-    from secondlook.scale.bench import pair_of
+    from secondlook.scale.bench import pair_of, time_requests
     from secondlook.score.ranker import Ranker
 
     ranker = Ranker.load(folder)
-    query, document = pair_of(ranker, 32)
-    body = json.dumps({"query": query.text, "documents": [document.text]}).encode()
-    request = Request(  # noqa: S310 - the user names the server
-        url.rstrip("/") + "/v2/rerank", body, {"content-type": "application/json"}
-    )
-    served, scored = [], []
-    for _ in range(50):
-        began = perf_counter()
+    pair = pair_of(ranker, 64)
+
+    def ask(documents: int) -> None:
+        body = {"query": pair[0].text, "documents": [pair[1].text] * documents}
+        request = Request(  # noqa: S310 - the user names the server
+            url.rstrip("/") + "/v2/rerank",
+            json.dumps(body).encode(),
+            {"content-type": "application/json"},
+        )
         try:
             with urlopen(request, timeout=60) as answer:  # noqa: S310
                 answer.read()
         except URLError as error:
             raise EngineProblem(f"{url} did not re-rank: {error}; is it secondlook's?") from error
-        between = perf_counter()
-        ranker.score([(query, document)])
-        served.append(between - began)
-        scored.append(perf_counter() - between)
-    return max(0.0, median(served) - median(scored))
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+
+        def ask_many() -> None:
+            list(pool.map(ask, [_DOCUMENTS] * _AT_ONCE))
+
+        ask_many()  # the server learns how much is a chunk
+        alone = time_requests(lambda: ask(1), lambda: ranker.score([pair]), 1)
+        score_many = [pair] * (_DOCUMENTS * _AT_ONCE)
+        return alone, time_requests(ask_many, lambda: ranker.score(score_many), _AT_ONCE)
 
 
 def _first_look(index: Path, queries: str, depth: int) -> FirstLook:

@@ -26,6 +26,7 @@ LENGTHS = (32, 64, 128, 256, 512)
 SIZES = (1, 4, 16, 64)
 _ENOUGH_SECONDS = 2.0  # of one length and size; slow ones are repeated twice, quick ones often
 _REPEATS = 9
+_TURNS = 5
 _WORDS = ("the", "look", "of", "day", "in", "a", "time", "and")
 
 
@@ -122,7 +123,9 @@ class Bench(Settings):
     ranker_bytes: int = Field(ge=0)
     engines: tuple[Engine, ...] = Field(min_length=1)
     request_seconds: float | None = None
-    """What a request costs beside scoring; None where no server was asked."""
+    """What a request takes longer than scoring it; None where no server was asked."""
+    busy_request_seconds: float = Field(0.0, ge=0)
+    """How much later a busy server is done for each request, beside scoring."""
     first_look: FirstLook | None = None
 
     def engine(self, name: str | None) -> Engine:
@@ -219,6 +222,28 @@ def time_first_look(
         jitter=pstdev(took) / fmean(took),
         index_bytes=size / documents,
     )
+
+
+def time_requests(
+    ask: Callable[[], object],
+    score: Callable[[], object],
+    requests: int,
+    *,
+    clock: Callable[[], float] = perf_counter,
+) -> float:
+    """By how much each request makes a busy server later than scoring alone would.
+
+    `ask` sends so many requests at once and waits for the last answer, `score` scores the same
+    pairs here. They take turns, for a machine's speed changes, and the median of each counts.
+    """
+    took: tuple[list[float], list[float]] = ([], [])
+    for _ in range(_TURNS):
+        for work, seconds in zip((ask, score), took, strict=True):
+            began = clock()
+            work()
+            seconds.append(clock() - began)
+    served, scored = map(median, took)
+    return max(0.0, (served - scored) / requests)
 
 
 def _again(

@@ -168,7 +168,18 @@ class Planner:
         fixed, pair = engine.costs(demand.length)
         fixed, pair = fixed / machine.speed, pair * demand.work / self._faster(machine)
         tokens = max(CHUNK_TOKENS, CHUNK_SECONDS * demand.length / pair)
-        return Scoring(fixed, pair, max(1, int(tokens / demand.length)), jitter=engine.jitter)
+        return Scoring(
+            fixed,
+            pair,
+            chunk=max(1, int(tokens / demand.length)),
+            jitter=engine.jitter,
+            request=self.bench.busy_request_seconds / self._faster(machine),
+        )
+
+    @property
+    def _overhead(self) -> float:
+        """What a request waits for beside all that is simulated."""
+        return max(0.0, (self.bench.request_seconds or 0.0) - self.bench.busy_request_seconds)
 
     def _faster(self, machine: Machine) -> float:
         """All its cores against all of the bench's."""
@@ -189,12 +200,11 @@ class Planner:
         between: Times,
     ) -> tuple[str, int, Times]:
         """Machine, how many, and what requests take through both looks."""
-        overhead = self.bench.request_seconds or 0.0
         best: tuple[float, str, int, Times] | None = None
         alone = {}
         for name, machine in self.prices.machines.items():
             scoring = self.scoring(machine, engine, demand)
-            alone[name] = scoring.alone(demand.candidates) + overhead
+            alone[name] = scoring.alone(demand.candidates) + self._overhead
             fewest = ceil(rate / scoring.capacity(demand.candidates) / _FULLEST)
             if alone[name] > demand.p99:
                 continue
@@ -232,8 +242,7 @@ class Planner:
         done = np.empty(_REQUESTS)
         rng = np.random.default_rng(self.seed + 1)
         done[order] = fleet(ready[order], demand.candidates, scoring, some, rng)
-        overhead = self.bench.request_seconds or 0.0
-        took: Times = (done - ready + between + overhead)[_WARM:]
+        took: Times = (done - ready + between + self._overhead)[_WARM:]
         return took
 
     def _first_look(self, demand: Demand, rate: float) -> tuple[FirstStage, Times, Times] | None:

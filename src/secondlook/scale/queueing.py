@@ -38,14 +38,16 @@ class Scoring:
     turn: int = 16
     jitter: float = 0.0
     """Standard deviation of a chunk's time over its mean."""
+    request: float = 0.0
+    """Seconds that a request takes from scoring, whatever its pairs: HTTP has the same cores."""
 
     def alone(self, pairs: int) -> float:
         """Seconds for a request that finds the server idle: no p99 can be less."""
-        return -(-pairs // self.chunk) * self.fixed + pairs * self.pair
+        return -(-pairs // self.chunk) * self.fixed + pairs * self.pair + self.request
 
     def capacity(self, pairs: int) -> float:
         """Requests per second at most: every chunk is full."""
-        return 1 / (pairs * (self.fixed / self.chunk + self.pair))
+        return 1 / (pairs * (self.fixed / self.chunk + self.pair) + self.request)
 
 
 def poisson(rate: float, requests: int, rng: np.random.Generator) -> Times:
@@ -80,8 +82,8 @@ def fleet(
 
     def start(server: int, now: float) -> None:
         size, answered[server] = _take(waiting[server], scoring)
-        takes = (scoring.fixed + size * scoring.pair) * next(noise)
-        heappush(ends, (now + takes, server))
+        takes = scoring.fixed + size * scoring.pair + len(answered[server]) * scoring.request
+        heappush(ends, (now + takes * next(noise), server))
 
     def end() -> None:
         now, server = heappop(ends)
