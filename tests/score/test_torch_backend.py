@@ -92,6 +92,7 @@ class TestSeparateLayers:
     @pytest.mark.parametrize("separate", [1, 2])
     def test_scores_are_those_of_the_whole_network(self, strm, separate):
         network = warm(strm=strm, separate_layers=separate)
+        torch.nn.init.normal_(network.head.weight)
         backend = TorchBackend(network, device="cpu", token_budget=200)
         pairs = [pair(4, size) for size in (5, 50, 11, 33, 50)]
         with torch.no_grad():
@@ -135,6 +136,11 @@ class TestSeparateLayers:
             pairs.append(one)
         backend.logits(pairs)
         assert seen == [1, 3]
+
+    def test_where_no_layer_looks_across_two_vectors_are_kept_of_a_document(self):
+        backend = TorchBackend(warm(separate_layers=2), device="cpu")
+        backend.logits([pair(4, size) for size in (5, 50, 11)])
+        assert backend.states.bytes == 3 * 2 * 32 * 4
 
     def test_a_small_store_changes_no_score(self):
         network = warm(separate_layers=1)

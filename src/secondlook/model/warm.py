@@ -106,6 +106,20 @@ class Warm(nn.Module):
         )
         return self._read(states, attention_mask, second)
 
+    @property
+    def never_meet(self) -> bool:
+        """Whether all layers are separate: a bi-encoder, which reads two vectors of each part."""
+        return self.separate_layers == len(self.beta)
+
+    def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        """The first token and the pooled vector of parts that `begin` saw: [batch, 2, hidden]."""
+        states = self._family.end(states).float()
+        return torch.stack([states[:, 0], self._pool(states, attention_mask.bool())], dim=1)
+
+    def compare(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """The scores of parts that never meet, from their `vectors`: [batch]."""
+        return self._score(queries[:, 0], queries[:, 1], documents[:, 1])
+
     def _masks(
         self, attention_mask: Tensor, second: Tensor, words: Tensor | None
     ) -> Callable[[int], Tensor]:
@@ -121,11 +135,13 @@ class Warm(nn.Module):
     def _read(self, states: Tensor, attention_mask: Tensor, second: Tensor) -> Tensor:
         states = self._family.end(states).float()
         real = attention_mask.bool()
-        query = self._pool(states, real & ~second)
-        document = self._pool(states, real & second)
+        query, document = self._pool(states, real & ~second), self._pool(states, real & second)
+        return self._score(states[:, 0], query, document)
+
+    def _score(self, first: Tensor, query: Tensor, document: Tensor) -> Tensor:
         cosine = functional.cosine_similarity(query, document)
         # a sum of products, which autocast leaves in float32, where a matrix product is rounded
-        head = (states[:, 0] * self.head.weight[0]).sum(-1) + self.head.bias
+        head = (first * self.head.weight[0]).sum(-1) + self.head.bias
         return self.alpha * cosine + head
 
     def _pool(self, states: Tensor, part: Tensor) -> Tensor:

@@ -69,18 +69,21 @@ class TorchBackend:
         return logits
 
     def _score(self, pairs: list[Features]) -> Tensor:
-        batch = self._collate(pairs)
         if isinstance(self.network, Warm) and self.network.separate_layers:
-            return self._finish(self.network, pairs, batch)
+            return self._finish(self.network, pairs)
+        batch = self._collate(pairs)
         scores: Tensor = self.network(**{name: batch[name] for name in self.network.inputs})
         return scores
 
-    def _finish(self, network: Warm, pairs: list[Features], batch: dict[str, Tensor]) -> Tensor:
+    def _finish(self, network: Warm, pairs: list[Features]) -> Tensor:
         """Score from the states of the two parts, each computed once."""
         queries = self._begin(network, [_part(one, 0, one.first) for one in pairs], None)
         documents = self._begin(
             network, [_part(one, one.first, len(one)) for one in pairs], self.states
         )
+        if network.never_meet:
+            return network.compare(torch.stack(queries), torch.stack(documents))
+        batch = self._collate(pairs)
         shape = *batch["input_ids"].shape, documents[0].shape[-1]
         states = torch.zeros(shape, dtype=documents[0].dtype, device=self.device)
         for row, (query, document) in enumerate(zip(queries, documents, strict=True)):
@@ -92,7 +95,10 @@ class TorchBackend:
     def _begin(
         self, network: Warm, parts: list[Features], kept: DocumentStates | None
     ) -> list[Tensor]:
-        """The states of each part above the separate layers. [tokens, hidden] each."""
+        """The states of each part above the separate layers. [tokens, hidden] each.
+
+        Where no layer is left, the two vectors that are read of it: [2, hidden].
+        """
         keys = [_key(part, words=network.strm) for part in parts]
         distinct = dict(zip(keys, parts, strict=True))
         states = {key: kept.get(key) if kept is not None else None for key in distinct}
@@ -102,8 +108,11 @@ class TorchBackend:
             batch = self._collate([distinct[key] for key in new])
             words = batch["words"] if network.strm else None
             made = network.begin(batch["input_ids"], batch["attention_mask"], words)
-            for key, row in zip(new, made, strict=True):
-                own = row[: len(distinct[key])].clone()  # not a view that keeps the padding alive
+            lengths = [len(distinct[key]) for key in new]
+            if network.never_meet:
+                made, lengths = network.vectors(made, batch["attention_mask"]), [2] * len(new)
+            for key, row, length in zip(new, made, lengths, strict=True):
+                own = row[:length].clone()  # not a view that keeps the padding alive
                 states[key] = own
                 if kept is not None:
                     kept.put(key, own)
