@@ -59,12 +59,13 @@ def expand(
     """
     from secondlook.cli.progress import progress
     from secondlook.data import Fingerprint, read_corpus
-    from secondlook.model.checkpoint import files_fingerprint, locate
+    from secondlook.model.checkpoint import files_fingerprint, open_checkpoint
+    from secondlook.model.doc2query import locate_expander
     from secondlook.retrieve.expand import best
     from secondlook.scale.documents import expanding, made
 
-    asker = locate(expander)
-    judge = None if ranker is None else locate(ranker)
+    asker = locate_expander(expander)
+    judge = None if ranker is None else open_checkpoint(ranker).folder
     fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
     job = {
         "corpus": fingerprint.digest(),

@@ -112,11 +112,19 @@ def load_expander(source: str | Path) -> ExpanderModel:
 
     A plain seq2seq model, such as others' doc2query, is taken at its word that it was trained.
     """
-    found = locate(source)
-    if not (found / CARD).is_file() and read_config(found).get("is_encoder_decoder"):
+    folder = locate_expander(source)
+    if not (folder / CARD).is_file():
         return new_expander(source, _LONGEST, _LONGEST_QUERY)
-    folder, settings = open_trained(source, "expand", CARD, ExpanderSettings)
+    _, settings = open_trained(source, "expand", CARD, ExpanderSettings)
     return ExpanderModel(_seq2seq(folder).eval(), read_tokenizer(folder), settings)
+
+
+def locate_expander(source: str | Path) -> Path:
+    """The folder of an expander, before its weights are read. Raises CheckpointProblem."""
+    found = locate(source)
+    if (found / CARD).is_file() or not read_config(found).get("is_encoder_decoder"):
+        open_trained(source, "expand", CARD, ExpanderSettings)  # which says what it is not
+    return found
 
 
 def save_expander(model: ExpanderModel, folder: Path) -> None:
