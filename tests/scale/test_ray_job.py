@@ -23,6 +23,14 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install 'ray[data]'"),
 ]
 
+
+@pytest.fixture(autouse=True)
+def polite(monkeypatch):
+    """One thread for each process, and workers as likely to get a turn as other processes."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+
+
 JOB = """
 import os, sys, time
 from functools import partial
@@ -159,8 +167,7 @@ def test_a_lost_node_is_survived(tmp_path, job, two_nodes):
 
 
 @pytest.mark.timeout(1200)
-def test_reranking_on_ray_is_reranking(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_reranking_on_ray_is_reranking(tmp_path):
     words = product("cape fear river tide fish".split(), "bogue bog a".split())
     texts = {f"d{n}": f"{one} {other} of the deep sea {n}" for n, (one, other) in enumerate(words)}
     queries = {"q1": "what is the tide", "q2": "who is cape fear", "q3": "where is the river"}
@@ -181,8 +188,7 @@ def test_reranking_on_ray_is_reranking(tmp_path, monkeypatch):
 
 
 @pytest.mark.timeout(1200)
-def test_weighing_on_ray_is_weighing(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_weighing_on_ray_is_weighing(tmp_path):
     given = write_deep_sea(tmp_path)
     tiny.save(tiny.encoder(), tmp_path / "base")
     train = ["weigh", "train", *given, "--base", tmp_path / "base", "-o", tmp_path / "weigher"]
@@ -195,8 +201,7 @@ def test_weighing_on_ray_is_weighing(tmp_path, monkeypatch):
 
 
 @pytest.mark.timeout(1200)
-def test_mining_on_ray_is_mining(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_mining_on_ray_is_mining(tmp_path):
     corpus, queries, qrels = write_deep_sea(tmp_path)
     secondlook("index", corpus, tmp_path / "index")
     mine = ["mine", tmp_path / "index", queries, qrels, "--negatives", 4]

@@ -108,10 +108,10 @@ def connected(address: str) -> Iterator[Any]:
 
 @contextmanager
 def _without_its_core() -> Iterator[None]:
-    """Ray's core, which is not Python, writes to standard error itself.
+    """Nothing on standard error by Ray's core, which is not Python and writes there itself.
 
-    That every worker could be restarted it calls an error; what goes wrong there raises, too. It
-    reads its level when it starts, and says so, whence nothing is heard until then.
+    It calls it an error that workers may have to be restarted; what really goes wrong raises, too.
+    It reads its level when it starts, and prints a line to say so: until then the file is closed.
     """
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
