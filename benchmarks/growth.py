@@ -38,6 +38,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src"), str(HERE.parent / "tests")]
+os.environ["PYTHONPATH"] = str(HERE.parent / "src")  # of what is started, too
 
 from secondlook.data import write_corpus, write_queries, write_run  # noqa: E402
 from secondlook.types import Document, Hit, Query, Ranking  # noqa: E402
@@ -152,7 +153,8 @@ def measure(work: Path, sizes: list[int], kept: Path) -> Measured:
     measured: Measured = json.loads(kept.read_text()) if kept.exists() else {}
     make_models(work)
     make_data(work / str(START), START)
-    run("index", work, START)  # `rerank` begins with this one
+    few = commands(work, work / str(START))["index"]  # `rerank` begins with this one
+    subprocess.run([sys.executable, "-m", "secondlook", *map(str, few)], check=True)
     for size in sizes:
         folder = work / str(size)
         make_data(folder, size)
