@@ -2,7 +2,11 @@
 
 import json
 
-from command_line import secondlook
+import pytest
+
+from command_line import in_process, secondlook
+from invented import write_deep_sea
+from no_cluster import in_this_process
 from secondlook.data import write_corpus, write_qrels, write_queries
 from secondlook.train.groups import Groups
 from secondlook.types import Document, Query
@@ -40,3 +44,53 @@ def test_what_it_cannot_do_is_said(tmp_path):
     arguments = ["mine", *collection(tmp_path), "-o", tmp_path / "train.parquet"]
     assert "give --run" in secondlook(*arguments, fails=True)
     assert "as in 1-100" in secondlook(*arguments, "--ranks", "5", fails=True)
+
+
+@pytest.fixture
+def deep_sea(tmp_path, monkeypatch):
+    """An index of the sea, mined in parts of four queries by workers that are this process."""
+    given = write_deep_sea(tmp_path)
+    in_process("index", given[0], tmp_path / "index")
+    monkeypatch.setattr("secondlook.cli.mine._AT_ONCE", 4)
+    monkeypatch.setattr("secondlook.scale.ray_job.run", in_this_process)
+    return given
+
+
+@pytest.mark.parametrize("asked", ["the index", "a run"])
+def test_parts_of_a_cluster_make_the_file_that_one_process_makes(tmp_path, deep_sea, asked):
+    _, queries, qrels = deep_sea
+    given = ["mine", tmp_path / "index", queries, qrels, "--json", "--random", 1, "--negatives", 3]
+    if asked == "a run":
+        run = tmp_path / "run.trec"
+        found = (f"q{n} Q0 d{m} 1 {m}.5 x\n" for n in (30, 7, *range(20)) for m in (7, n % 25, 3)
+                 if n != 7 or m != 7)  # fmt: skip
+        run.write_text("".join(dict.fromkeys(found)).replace("q30", "unjudged"))
+        given += ["--run", run]
+    there = in_process(*given, "-o", tmp_path / "there.parquet", "--ray", "somewhere")
+    here = in_process(*given, "-o", tmp_path / "here.parquet")
+    assert json.loads(there) == json.loads(here)
+    assert json.loads(here)["queries"] > 8
+    assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
+    assert not list(tmp_path.glob(".*parts"))
+
+
+def test_what_is_mined_is_not_mined_again(tmp_path, deep_sea, monkeypatch):
+    asked = []
+
+    def half(address, missing, open_tools, *, advance):
+        asked.append(len(missing))
+        in_this_process(address, missing[:4], open_tools, advance=advance)
+        if missing[4:]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("secondlook.scale.ray_job.run", half)
+    given = ["mine", tmp_path / "index", *deep_sea[1:], "-o", tmp_path / "train.parquet"]
+    in_process(*given, "--ray", "somewhere", fails=True)
+    in_process(*given, "--ray", "somewhere")
+    assert asked == [7, 3]
+    assert len(Groups([tmp_path / "train.parquet"])) == 25
+
+
+def test_workers_need_an_index(tmp_path, deep_sea):
+    said = in_process("mine", *deep_sea, "--ray", "local", "-o", tmp_path / "x.parquet", fails=True)
+    assert "make one with: secondlook index" in said

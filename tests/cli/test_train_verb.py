@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -200,6 +201,31 @@ def test_one_process_finishes_what_two_began_as_two_would_have(bench, monkeypatc
         for name in ("killed", "one")
     )
     assert abs(killed - one).max() < 1e-4
+
+
+def test_processes_without_ray_are_torchruns_affair(bench):
+    said = in_process(*arguments(bench, "x", "--processes", "2"), fails=True)
+    assert "torchrun --nproc-per-node 2" in said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install 'ray[train]'")
+@pytest.mark.timeout(1200)
+def test_two_workers_of_ray_train_the_ranker_that_one_process_would(bench, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # as likely to get a turn as other processes
+    (bench / "my.toml").write_text(EXACT)
+    run(bench, "one")
+    (bench / "my.toml").write_text(EXACT.replace("batch = 4", "batch = 2"))
+    said = secondlook(*arguments(bench, "two", "--ray", "local", "--processes", "2"))
+    assert "pointwise: steps" in said
+    one, two = (
+        load_file(bench / name / "model.safetensors")["bert.encoder.layer.1.output.dense.weight"]
+        for name in ("one", "two")
+    )
+    assert abs(two - one).max() < 1e-4
+    assert "phase 1 of 1: pointwise" in (bench / "two.work" / "train.log").read_text()
+    assert not list(bench.glob(".*"))
 
 
 def _by_two(bench, name):

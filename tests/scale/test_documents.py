@@ -2,9 +2,9 @@
 
 import pytest
 
+from no_cluster import in_this_process
 from secondlook.data.lines import lines
 from secondlook.scale import documents as jobs
-from secondlook.scale.parts import result_of
 from secondlook.types import Document
 
 CORPUS = [
@@ -16,14 +16,6 @@ CORPUS = [
 
 def shouting():
     return lambda some: [f"{one.id} {one.text.upper()!r}" for one in some]
-
-
-def in_this_process(address, missing, open_tools, *, advance):
-    do = open_tools()
-    for work in missing:
-        result, items = do(work.read_text("utf-8"))
-        result_of(work).write_text(result, "utf-8")
-        advance(items)
 
 
 @pytest.fixture

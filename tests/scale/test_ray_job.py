@@ -23,6 +23,14 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install 'ray[data]'"),
 ]
 
+
+@pytest.fixture(autouse=True)
+def polite(monkeypatch):
+    """One thread for each process, and workers as likely to get a turn as other processes."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+
+
 JOB = """
 import os, sys, time
 from functools import partial
@@ -30,40 +38,53 @@ from pathlib import Path
 from secondlook.scale.parts import Parts
 from secondlook.scale.ray_job import run
 
-folder, lost = Path(sys.argv[1]), sys.argv[2]
+folder, address, lost = Path(sys.argv[1]), *sys.argv[2:]
 
 def tools(folder, lost):
+    import ray
+    node = ray.get_runtime_context().get_node_id()
     def do(work):
         with (folder / "begun").open("a") as begun:
-            begun.write(work + "\\n")
+            begun.write(f"{work},{node},{os.getpid()}\\n")
         if work == lost and not (folder / "lost").exists():
             (folder / "lost").touch()
             os.kill(os.getpid(), 9)
         time.sleep(0.5)
+        while (folder / "held").exists():
+            time.sleep(0.1)
         return work.upper(), 1
     return do
 
 if __name__ == "__main__":
     parts = Parts(folder / "target", {"job": 1})
-    count = parts.give(f"part {n}" for n in range(6))
-    run("local", parts.missing(count), partial(tools, folder, lost))
+    count = parts.give(f"part {n}" for n in range(%(parts)d))
+    run(address, parts.missing(count), partial(tools, folder, lost))
 """
+PARTS = 8
 
 
 def begun(folder):
+    """The parts that were begun: which, on which node, by which process."""
     path = folder / "begun"
-    return path.read_text().splitlines() if path.exists() else []
+    return [line.split(",") for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def results(parts):
+    return [path.read_text() for path in parts.results(PARTS)]
+
+
+WHOLE = [f"PART {n}" for n in range(PARTS)]
 
 
 @pytest.fixture
 def job(tmp_path):
-    (tmp_path / "job.py").write_text(JOB)
+    (tmp_path / "job.py").write_text(JOB % {"parts": PARTS})
 
     started = []
 
-    def start(lost="none"):
+    def start(address="local", lost="none"):
         process = subprocess.Popen(
-            [sys.executable, str(tmp_path / "job.py"), str(tmp_path), lost],
+            [sys.executable, str(tmp_path / "job.py"), str(tmp_path), address, lost],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -91,10 +112,12 @@ def test_a_killed_driver_leaves_its_results_and_the_next_does_the_rest(tmp_path,
     time.sleep(2)  # its workers end with it
     kept = {path: path.stat().st_mtime_ns for path in parts.folder.glob("*.done")}
     second = job()
-    assert second.wait() == 0, second.stderr.read()
-    assert [path.read_text() for path in parts.results(6)] == [f"PART {n}" for n in range(6)]
+    said = second.stderr.read()
+    assert second.wait() == 0, said
+    assert said == ""
+    assert results(parts) == WHOLE
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    assert len(begun(tmp_path)) <= 6 + (os.cpu_count() or 1)  # at most those in flight again
+    assert len(begun(tmp_path)) <= PARTS + (os.cpu_count() or 1)  # at most those in flight again
 
 
 @pytest.mark.timeout(1200)
@@ -102,13 +125,49 @@ def test_the_part_of_a_worker_that_dies_is_done_by_another(tmp_path, job):
     done = job(lost="part 3")
     assert done.wait() == 0, done.stderr.read()
     parts = Parts(tmp_path / "target", {"job": 1})
-    assert [path.read_text() for path in parts.results(6)] == [f"PART {n}" for n in range(6)]
-    assert begun(tmp_path).count("part 3") == 2
+    assert results(parts) == WHOLE
+    assert [part for part, *_ in begun(tmp_path)].count("part 3") == 2
+
+
+@pytest.fixture
+def two_nodes():
+    """A Ray of two nodes of one core each, with object stores of their own, on this machine."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False})
+    cluster.add_node()
+    yield cluster
+    for node in (*cluster.worker_nodes, cluster.head_node):
+        node.kill_all_processes(check_alive=False, wait=True)
+
+
+def lose(node, worker):
+    """All of a machine is gone at once: Ray's daemon, its object store and what it runs."""
+    node.kill_raylet()
+    os.kill(worker, signal.SIGKILL)
 
 
 @pytest.mark.timeout(1200)
-def test_reranking_on_ray_is_reranking(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_a_lost_node_is_survived(tmp_path, job, two_nodes):
+    (tmp_path / "held").touch()  # both nodes are in the midst of a part when one is lost
+    running = job(two_nodes.address)
+    until = time.monotonic() + 500
+    while len({node for _, node, _ in begun(tmp_path)}) < 2:
+        assert running.poll() is None, running.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    [far] = two_nodes.worker_nodes
+    [(part, _, process)] = [row for row in begun(tmp_path) if row[1] == far.node_id]
+    lose(far, int(process))
+    (tmp_path / "held").unlink()
+    assert running.wait() == 0, running.stderr.read()
+    assert results(Parts(tmp_path / "target", {"job": 1})) == WHOLE
+    again = [one for one, *_ in begun(tmp_path)]
+    assert sorted(again) == sorted([f"part {n}" for n in range(PARTS)] + [part])
+
+
+@pytest.mark.timeout(1200)
+def test_reranking_on_ray_is_reranking(tmp_path):
     words = product("cape fear river tide fish".split(), "bogue bog a".split())
     texts = {f"d{n}": f"{one} {other} of the deep sea {n}" for n, (one, other) in enumerate(words)}
     queries = {"q1": "what is the tide", "q2": "who is cape fear", "q3": "where is the river"}
@@ -129,8 +188,7 @@ def test_reranking_on_ray_is_reranking(tmp_path, monkeypatch):
 
 
 @pytest.mark.timeout(1200)
-def test_weighing_on_ray_is_weighing(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_weighing_on_ray_is_weighing(tmp_path):
     given = write_deep_sea(tmp_path)
     tiny.save(tiny.encoder(), tmp_path / "base")
     train = ["weigh", "train", *given, "--base", tmp_path / "base", "-o", tmp_path / "weigher"]
@@ -139,4 +197,15 @@ def test_weighing_on_ray_is_weighing(tmp_path, monkeypatch):
     secondlook(*weigh, "-o", tmp_path / "here.jsonl", "--device", "cpu")
     secondlook(*weigh, "-o", tmp_path / "there.jsonl", "--device", "cpu", "--ray", "local")
     assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
+    assert not list(tmp_path.glob(".*parts"))
+
+
+@pytest.mark.timeout(1200)
+def test_mining_on_ray_is_mining(tmp_path):
+    corpus, queries, qrels = write_deep_sea(tmp_path)
+    secondlook("index", corpus, tmp_path / "index")
+    mine = ["mine", tmp_path / "index", queries, qrels, "--negatives", 4]
+    secondlook(*mine, "-o", tmp_path / "here.parquet")
+    secondlook(*mine, "-o", tmp_path / "there.parquet", "--ray", "local")
+    assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
     assert not list(tmp_path.glob(".*parts"))

@@ -1,5 +1,6 @@
 """What several verbs ask for, in the same words."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,3 +28,8 @@ Ray = Annotated[
     typer.Option(metavar="ADDRESS|local", help="Work on this Ray cluster; local starts one here."),
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")]
+
+
+def reachable(source: str) -> str:
+    """A folder by its whole path, for workers that start elsewhere; a hub id as it is."""
+    return str(Path(source).absolute()) if Path(source).is_dir() else source

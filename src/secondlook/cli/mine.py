@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import QueriesSource  # noqa: TC001 - typer reads it
-from secondlook.cli.progress import track
+from secondlook.cli.arguments import QueriesSource, Ray  # noqa: TC001 - typer reads it
+from secondlook.cli.progress import progress, track
 from secondlook.cli.retrieve import rankings_of
 from secondlook.errors import SecondlookError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from secondlook.data import CorpusStore
     from secondlook.train.mine import Counts, MineSettings
-    from secondlook.types import Corpus, Query, Ranking, Retriever
+    from secondlook.types import Corpus, Qrels, Query, Ranking, Retriever
+
+_AT_ONCE = 256  # queries of a part: little to lose by a kill
 
 
 def mine(
@@ -67,6 +70,7 @@ def mine(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Another seed draws other negatives.")] = 7,
+    ray: Ray = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Make training groups: each query with positives and hard negatives, texts included.
@@ -74,6 +78,9 @@ def mine(
     Negatives are drawn from the first look's candidates: never a judged positive, never a text
     that repeats one (but for case and punctuation, or with .8 of its three-word runs in common),
     and no text twice. With --all the first look is kept as it is, to validate on.
+
+    With --ray queries are mined in parts by workers of one core each, which open the same index
+    folder; parts that are done survive the loss of workers and of this program.
 
     [bold]Examples[/bold]
 
@@ -83,8 +90,7 @@ def mine(
     """
     from secondlook.data import read_qrels, read_queries
     from secondlook.data.origin import read_origin
-    from secondlook.train.groups import write_groups
-    from secondlook.train.mine import Miner, MineSettings
+    from secondlook.train.mine import MineSettings
 
     settings = MineSettings(
         positive_grade=positive_grade,
@@ -96,25 +102,98 @@ def mine(
         seed=seed,
     )
     grades = read_qrels(qrels)
+    about = {
+        "queries": Path(queries).name,  # where they lay would make equal files differ
+        "qrels": Path(qrels).name,
+        "run": Path(run).name if run else "",
+        "settings": settings.model_dump_json(),
+    }
+    if origin := read_origin(qrels):
+        about["labels"] = origin
     asked = {query.id: query for query in read_queries(queries) if query.id in grades}
-    with _texts(corpus) as texts:
-        miner = Miner(asked, grades, texts.corpus, settings, texts.pool)
-        rankings = _first_look(run, texts, list(asked.values()), settings)
-        groups = track(miner.groups(rankings), "mining", "queries", total=len(asked))
-        about = {
-            "corpus": texts.fingerprint,
-            "queries": Path(queries).name,  # where they lay would make equal files differ
-            "qrels": Path(qrels).name,
-            "run": Path(run).name if run else "",
-            "settings": settings.model_dump_json(),
-        }
-        if origin := read_origin(qrels):
-            about["labels"] = origin
-        write_groups(output, groups, about=about)
+    job = _Job(corpus, asked, grades, run, settings, output, about)
+    counts = _here(job) if ray is None else _on_ray(job, ray)
     if as_json:
-        typer.echo(json.dumps(miner.counts.as_dict()))
+        typer.echo(json.dumps(counts.as_dict()))
     else:
-        typer.echo(f"{output}: {_report(miner.counts)}")
+        typer.echo(f"{output}: {_report(counts)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is mined, and where it goes."""
+
+    corpus: str
+    queries: Mapping[str, Query]
+    qrels: Qrels
+    run: str | None
+    settings: MineSettings
+    output: Path
+    about: Mapping[str, str]
+
+
+def _here(job: _Job) -> Counts:
+    """In this process, as the rankings come."""
+    from secondlook.train.groups import write_groups
+    from secondlook.train.mine import Miner
+
+    with _texts(job.corpus) as texts:
+        miner = Miner(job.queries, job.qrels, texts.corpus, job.settings, texts.pool)
+        rankings = _first_look(job.run, texts, list(job.queries.values()), job.settings)
+        groups = track(miner.groups(rankings), "mining", "queries", total=len(job.queries))
+        write_groups(job.output, groups, about={"corpus": texts.fingerprint, **job.about})
+    return miner.counts
+
+
+def _on_ray(job: _Job, address: str) -> Counts:
+    """The same in parts, by workers that open the index."""
+    from functools import partial
+    from hashlib import sha256
+
+    from secondlook.retrieve.folder import CARD, read_card
+    from secondlook.scale.mine import mined, miner
+    from secondlook.scale.parts import Parts
+    from secondlook.scale.ray_job import run
+    from secondlook.train.groups import write_groups
+    from secondlook.train.mine import Counts
+
+    index = Path(job.corpus).absolute()
+    if not (index / CARD).is_file():
+        raise SecondlookError(
+            f"with --ray workers open an index folder, and {job.corpus} is none; make one with: "
+            f"secondlook index {job.corpus} my.index"
+        )
+    fingerprint = read_card(index).fingerprint
+    digest = sha256()
+    for part in _work(job, Counts()):
+        digest.update(part.encode() + b"\n")
+    made_of = {"corpus": fingerprint, "work": digest.hexdigest(), **job.about}
+    parts, counts = Parts(job.output, made_of), Counts()
+    count = parts.give(_work(job, counts))
+    missing = parts.missing(count)
+    with progress("mining", "queries", len(job.queries)) as advance:
+        advance(_AT_ONCE * (count - len(missing)))
+        run(address, missing, partial(miner, index, job.settings), advance=advance)
+    groups = mined(parts.results(count), counts)
+    write_groups(job.output, groups, about={"corpus": fingerprint, **job.about})
+    parts.remove()
+    return counts
+
+
+def _work(job: _Job, counts: Counts) -> Iterator[str]:
+    """What each part is to do; the queries that fall to none are counted."""
+    from secondlook.data import read_run
+    from secondlook.scale.mine import as_work
+    from secondlook.train.mine import judged
+
+    if job.run is None:
+        rest = iter(job.queries.values())
+        while some := list(islice(rest, _AT_ONCE)):
+            yield as_work(some, job.qrels, None)
+        return
+    rankings = judged(read_run(job.run), job.queries, job.qrels, counts)
+    while found := list(islice(rankings, _AT_ONCE)):
+        yield as_work([job.queries[one.query_id] for one in found], job.qrels, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import Ray  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import Ray, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -118,7 +118,9 @@ def rerank(
     if ray is not None:
         if chooser or raw:
             raise typer.BadParameter("takes neither --cascade nor --raw yet", param_hint="--ray")
-        tools = partial(reranker, index.absolute(), _found(ranker), backend.value, precision.value)
+        tools = partial(
+            reranker, index.absolute(), reachable(ranker), backend.value, precision.value
+        )
         batches = _batches(_cut(read_run(run), depth), scorer.at_once)
         _on_ray(ray, output, job, tools, asked, batches, total)
         return
@@ -139,11 +141,6 @@ def rerank(
     if chooser:
         typer.echo(f"{cheap}: {chooser.cost()}, to keep {keep} of each query")
     typer.echo(f"{output}: {scorer.cost()}")
-
-
-def _found(ranker: str) -> str:
-    """A folder by its whole path, for workers that start elsewhere; a hub id as it is."""
-    return str(Path(ranker).absolute()) if Path(ranker).is_dir() else ranker
 
 
 def _on_ray(

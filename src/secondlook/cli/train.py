@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import Device, Ray, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from secondlook.train.phase import Watch
+    from secondlook.train.run import Job
 
 
 def train(
@@ -41,6 +43,10 @@ def train(
     report_to: Annotated[
         list[str] | None, typer.Option(help="Trackers: tensorboard, mlflow, wandb.")
     ] = None,
+    ray: Ray = None,
+    processes: Annotated[
+        int, typer.Option(help="With --ray: how many train together, each with its `batch`.", min=1)
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
 ) -> None:
     """Train a ranker, one phase after the other, as the recipe says.
@@ -48,35 +54,40 @@ def train(
     Validated on the way by re-ranking; the best weights are kept, and the start where nothing was
     better. Killed at any moment, it is continued with --resume to the same result.
 
+    Several GPUs or machines: under torchrun, or with --ray, whose nodes must see the same folders.
+
     [bold]Examples[/bold]
 
       secondlook train recipes/quickstart.toml -o my.ranker
 
       secondlook train recipes/cpu.toml -o my.ranker --base ./e5-small --data ./groups --dry-run
+
+      secondlook train recipes/monobert.toml -o my.ranker --ray auto --processes 4
     """
-    from secondlook.train.recipe import read_recipe
-    from secondlook.train.run import job
-    from secondlook.train.run import train as run
+    from secondlook.model.checkpoint import open_checkpoint
 
-    with watched() as watch:
-        work = job(
-            read_recipe(recipe),
-            data or recipe.parent,
-            output,
-            base=base,
-            watch=watch,
-            device=device,
-            report_to=tuple(report_to or ()),
+    if processes > 1 and ray is None:
+        raise typer.BadParameter(
+            "counts the workers of --ray; without Ray take: torchrun --nproc-per-node "
+            f"{processes} -m secondlook train …",
+            param_hint="--processes",
         )
-        if dry_run:
-            from secondlook.train.plan import estimate
-
-            plan = estimate(work)
-        else:
-            settings = run(work, resume=resume)
+    asked = _Asked(
+        recipe, data or recipe.parent, output, base, device, tuple(report_to or ()), resume
+    )
     if dry_run:
+        from secondlook.train.plan import estimate
+
+        with watched() as watch:
+            plan = estimate(asked.job(watch))
         typer.echo(json.dumps(plan.figures()) if as_json else str(plan))
         return
+    if ray is None:
+        with watched() as watch:
+            asked.train(watch)
+    else:
+        _on_ray(asked, ray, processes)
+    settings = open_checkpoint(output).settings
     phases = settings.lineage.phases
     if as_json:
         made = {"ranker": str(output), "phases": [one.model_dump() for one in phases]}
@@ -87,9 +98,83 @@ def train(
         typer.echo(f"  {phase.name}{': ' + phase.figures if phase.figures else ''}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the verb was given."""
+
+    recipe: Path
+    data: Path
+    output: Path
+    base: str | None
+    device: str | None
+    report_to: tuple[str, ...]
+    resume: bool
+
+    def job(self, watch: Watch) -> Job:
+        from secondlook.train.recipe import read_recipe
+        from secondlook.train.run import job
+
+        return job(
+            read_recipe(self.recipe),
+            self.data,
+            self.output,
+            base=self.base,
+            watch=watch,
+            device=self.device,
+            report_to=self.report_to,
+        )
+
+    def train(self, watch: Watch) -> None:
+        from secondlook.train.run import train as run
+
+        run(self.job(watch), resume=self.resume)
+
+
+def _on_ray(asked: _Asked, address: str, processes: int) -> None:
+    """The same by workers of a cluster; the first one's messages go into a file."""
+    from functools import partial
+
+    from secondlook.scale.train import train_together
+    from secondlook.train.phase import Unwatched
+
+    there = replace(
+        asked,
+        recipe=asked.recipe.absolute(),
+        data=asked.data.absolute(),
+        output=asked.output.absolute(),
+        base=None if asked.base is None else reachable(asked.base),
+    )
+    log = there.output.with_name(f"{there.output.name}.work") / "train.log"
+    asked.job(Unwatched())  # what is wrong with it is said here, before anything starts
+    typer.echo(f"{processes} processes on Ray; how they get on stands in {log}", err=True)
+    train_together(
+        address,
+        processes,
+        partial(_as_one_of_many, there, log),
+        device=asked.device,
+        scratch=there.output.with_name(f".{there.output.name}.ray"),
+    )
+
+
+def _as_one_of_many(asked: _Asked, log: Path) -> None:
+    """In a worker."""
+    from secondlook.train import processes
+    from secondlook.train.phase import Unwatched
+
+    if not processes.first():
+        asked.train(Unwatched())
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a", encoding="utf-8") as file, watched(file) as watch:
+        asked.train(watch)
+
+
 @contextmanager
-def watched() -> Iterator[Watch]:
-    """A bar with loss, speed, time left and the last validation; messages stand above it."""
+def watched(file: IO[str] | None = None) -> Iterator[Watch]:
+    """A bar with loss, speed, time left and the last validation; messages stand above it.
+
+    Into a file go lines.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -100,7 +185,7 @@ def watched() -> Iterator[Watch]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
+    console = Console(stderr=True) if file is None else Console(file=file)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -6,6 +6,9 @@ Ray Data grows the pool with what the cluster has, sends a worker its next part 
 
 from __future__ import annotations
 
+import logging
+import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,7 @@ from secondlook.errors import EngineProblem, MissingExtra
 from secondlook.scale.parts import result_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     Do = Callable[[str], tuple[str, int]]
     """What a part asks for becomes its result, and how many items that was."""
@@ -54,22 +57,8 @@ def run(
     """
     if not missing:
         return
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra("ray", "running on a Ray cluster") from error
-    own: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
-    try:
-        ray.init(address=address, log_to_driver=False, **own)
-    except Exception as error:  # Ray raises bare Exceptions, too
-        raise EngineProblem(
-            f"Ray does not start, or does not answer, at {address!r} ({error}); start a cluster "
-            "with `ray start --head`, or take --ray local on a machine with a free core; the parts "
-            "that are done stay"
-        ) from error
-    try:
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
+    with connected(address) as ray:
+        ray.data.DataContext.get_current().enable_progress_bars = False
         total = int(ray.cluster_resources().get("CPU", 1) // max(cores, 0.01))
         done = ray.data.from_items(
             [{"work": str(path)} for path in missing],
@@ -85,5 +74,51 @@ def run(
         )
         for row in done.iter_rows():
             advance(int(row["items"]))
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Ray, joined to the cluster at `address`; of what it says only errors reach the terminal.
+
+    All else is in the files of its session. Raises EngineProblem where there is no such cluster.
+    """
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise MissingExtra("ray", "running on a Ray cluster") from error
+    for handler in logging.getLogger("ray.data").handlers:
+        if isinstance(handler, logging.StreamHandler):  # the other one is a file
+            handler.setLevel(logging.ERROR)
+    own: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+    try:
+        with _without_its_core():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+    except Exception as error:  # Ray raises bare Exceptions, too
+        raise EngineProblem(
+            f"Ray does not start, or does not answer, at {address!r} ({error}); start a cluster "
+            "with `ray start --head`, or take --ray local on a machine with a free core; the parts "
+            "that are done stay"
+        ) from error
+    try:
+        yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _without_its_core() -> Iterator[None]:
+    """Nothing on standard error by Ray's core, which is not Python and writes there itself.
+
+    It calls it an error that workers may have to be restarted; what really goes wrong raises, too.
+    It reads its level when it starts, and prints a line to say so: until then the file is closed.
+    """
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

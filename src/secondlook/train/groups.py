@@ -203,23 +203,8 @@ def _row_groups(groups: Iterable[Group]) -> Iterator[list[Group]]:
 
 
 def _table(groups: list[Group], schema: pa.Schema) -> pa.Table:
-    rows = [
-        {
-            "query_id": group.query.id,
-            "query": group.query.text,
-            "type": group.query.type,
-            "doc_ids": [document.id for document in group.documents],
-            "titles": [document.title for document in group.documents],
-            "texts": [document.text for document in group.documents],
-            "labels": group.labels,
-            "ranks": group.ranks,
-            "teacher": group.teacher,
-            "missed": group.missed,
-        }
-        for group in groups
-    ]
     try:
-        return pa.Table.from_pylist(rows, schema=schema)
+        return pa.Table.from_pylist([row_of(group) for group in groups], schema=schema)
     except UnicodeEncodeError as error:
         raise Unwritable(
             "a text holds half of a surrogate pair, which no file can hold; mend what ends in "
@@ -227,18 +212,39 @@ def _table(groups: list[Group], schema: pa.Schema) -> pa.Table:
         ) from error
 
 
+def row_of(group: Group) -> dict[str, Any]:
+    """The group by the columns of `SCHEMA`."""
+    return {
+        "query_id": group.query.id,
+        "query": group.query.text,
+        "type": group.query.type,
+        "doc_ids": [document.id for document in group.documents],
+        "titles": [document.title for document in group.documents],
+        "texts": [document.text for document in group.documents],
+        "labels": group.labels,
+        "ranks": group.ranks,
+        "teacher": group.teacher,
+        "missed": group.missed,
+    }
+
+
+def group_of(row: Mapping[str, Any]) -> Group:
+    """The same back."""
+    documents = zip(row["doc_ids"], row["texts"], row["titles"], strict=True)
+    return Group(
+        Query(row["query_id"], row["query"], row["type"]),
+        tuple(Document(*one) for one in documents),
+        tuple(row["labels"]),
+        tuple(row["ranks"]),
+        None if row["teacher"] is None else tuple(row["teacher"]),
+        tuple(row["missed"]),
+    )
+
+
 def _group(table: pa.Table, row: int, path: Path) -> Group:
     (found,) = table.slice(row, 1).to_pylist()
     try:
-        documents = zip(found["doc_ids"], found["texts"], found["titles"], strict=True)
-        return Group(
-            Query(found["query_id"], found["query"], found["type"]),
-            tuple(Document(*one) for one in documents),
-            tuple(found["labels"]),
-            tuple(found["ranks"]),
-            None if found["teacher"] is None else tuple(found["teacher"]),
-            tuple(found["missed"]),
-        )
+        return group_of(found)
     except (TypeError, ValueError) as error:
         raise _malformed(path, f"query {found['query_id']!r} cannot be read ({error})") from error
 

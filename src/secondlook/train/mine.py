@@ -16,20 +16,21 @@ import re
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
 from secondlook.errors import MissingDocument, MissingQuery, SecondlookError
 from secondlook.recipe import Settings
 from secondlook.train.groups import UNJUDGED, Group
+from secondlook.types import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from secondlook.data.store import CorpusStore
-    from secondlook.types import Corpus, Document, Qrels, Query, Ranking
+    from secondlook.types import Corpus, Document, Qrels, Query
 
 NEAR = 0.8
 SHINGLE = 3
@@ -101,6 +102,32 @@ class Counts:
         """For JSON."""
         return asdict(self)
 
+    def add(self, more: Mapping[str, Any]) -> None:
+        """Count in what another one, as `as_dict` gives it, has counted."""
+        for name, count in more.items():
+            if name == "dropped":
+                for rule, times in count.items():
+                    self.dropped[rule] += times
+            else:
+                setattr(self, name, getattr(self, name) + count)
+
+
+def judged(
+    rankings: Iterable[Ranking], queries: Mapping[str, Query], qrels: Qrels, counts: Counts
+) -> Iterator[Ranking]:
+    """The rankings of judged queries, as they come, and empty ones for those that have none."""
+    left = dict.fromkeys(query_id for query_id in qrels if query_id in queries)
+    for ranking in rankings:
+        if ranking.query_id not in qrels:
+            counts.queries_unjudged += 1
+            continue
+        if ranking.query_id not in queries:
+            raise MissingQuery(ranking.query_id, "the file of queries")
+        left.pop(ranking.query_id)
+        yield ranking
+    for query_id in left:
+        yield Ranking(query_id, ())
+
 
 class Miner:
     """Makes groups, one query at a time.
@@ -131,17 +158,8 @@ class Miner:
 
         Judged queries without a ranking come at the end.
         """
-        left = dict.fromkeys(query_id for query_id in self._qrels if query_id in self._queries)
-        for ranking in rankings:
-            if ranking.query_id not in self._qrels:
-                self.counts.queries_unjudged += 1
-                continue
-            if ranking.query_id not in self._queries:
-                raise MissingQuery(ranking.query_id, "the file of queries")
-            left.pop(ranking.query_id)
+        for ranking in judged(rankings, self._queries, self._qrels, self.counts):
             yield from self._group(ranking.query_id, [hit.doc_id for hit in ranking.hits])
-        for query_id in left:
-            yield from self._group(query_id, [])
 
     def _group(self, query_id: str, ranked: Sequence[str]) -> Iterator[Group]:
         """The query's group, or none where there is nothing to learn."""

@@ -20,7 +20,14 @@ _PATIENCE = timedelta(days=2)  # a phase that only the first process runs can ta
 
 
 def join(device: str | None) -> None:
-    """Meet the other processes, where there are any."""
+    """Meet the other processes, where there are any. Raises SecondlookError under FSDP."""
+    if os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true":
+        # Decision 0161: it gathers weights at every forward, and processes make unlike numbers.
+        raise SecondlookError(
+            "training runs a whole network on every device, and not under FSDP: take "
+            "`torchrun --nproc-per-node N -m secondlook train …`, or `accelerate launch "
+            "--multi_gpu`, without use_fsdp; lower backward_tokens where memory is short"
+        )
     if count() > 1:
         PartialState(cpu=device == "cpu", timeout=_PATIENCE)
 
