@@ -57,3 +57,9 @@ def test_a_dry_run_names_what_would_be_trained():
         "whole − STRM: listwise",
         "1 negatives: listwise",
     ]
+
+
+def test_a_sweep_over_negatives_is_drawn(bench):
+    run("--seeds", "1", "--negatives", "1", "--negatives", "2")
+    drawn = (bench / "out" / "negatives.svg").read_text("utf-8")
+    assert "<svg" in drawn

@@ -12,6 +12,9 @@ import typer
 from secondlook.cli.train import watched
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from secondlook.evaluate.ablation import Ablated
     from secondlook.train.recipe import Recipe
 
 
@@ -47,7 +50,8 @@ def ablate(
 
     All with the same seeds and as many training steps. The table, as DR-BERT's table 1, has the
     mean and deviation over seeds and tests each recipe against the whole, corrected for their
-    number. Interrupted, the same command goes on where it stopped.
+    number; a sweep over negatives is drawn, as its figure 5. Interrupted, the same command goes on
+    where it stopped.
 
     [bold]Example[/bold]
 
@@ -75,9 +79,33 @@ def ablate(
             values = _measured(seeded, place, data or recipe.parent, test, measure, base, device)
             figures[name].append(values)
         known = {name: values for name, values in figures.items() if values}
-        table = markdown(ablation(known, np.random.default_rng(0)), measure)
+        rows = ablation(known, np.random.default_rng(0))
+        table = markdown(rows, measure)
         write_at_once(output / "ablations.md", table)
+        if negatives:
+            _draw_sweep(output / "negatives.svg", made, rows, measure)
     typer.echo(table)
+
+
+def _draw_sweep(
+    path: Path, made: Mapping[str, Recipe], rows: Sequence[Ablated], measure: str
+) -> None:
+    """The whole recipe's figure over its number of negatives."""
+    from secondlook.cli.plot import plotted
+    from secondlook.errors import MissingExtra
+    from secondlook.train.ablation import WHOLE, negatives_of
+
+    swept = [row for row in rows if row.name == WHOLE or row.name.endswith(" negatives")]
+    points = sorted((negatives_of(made[row.name]), row.mean, row.deviation or 0) for row in swept)
+    try:
+        with plotted(path, "negatives of each query", measure) as axes:
+            counts, means, deviations = zip(*points, strict=True)
+            axes.errorbar(
+                counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
+            )
+            axes.set_xticks(counts)
+    except MissingExtra as missing:
+        typer.echo(f"the sweep is not drawn: {missing}", err=True)
 
 
 def _slug(name: str) -> str:

@@ -58,6 +58,11 @@ def variants(recipe: Recipe, negatives: Sequence[int] = ()) -> dict[str, Recipe]
     return distinct
 
 
+def negatives_of(recipe: Recipe) -> int:
+    """How many negatives the last ranking phase shows a query with: what a sweep changes."""
+    return [phase for phase in recipe.phases if isinstance(phase, RankingPhase)][-1].negatives
+
+
 def _phase_names(recipe: Recipe) -> dict[int, str]:
     """The phases that are parts, by place; one that comes twice is told by its number."""
     parts = {at: p.phase for at, p in enumerate(recipe.phases) if not isinstance(p, WarmPhase)}
