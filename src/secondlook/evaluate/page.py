@@ -41,8 +41,9 @@ details { margin: .4rem 0; } summary { cursor: pointer; }
 .outside { border-bottom: 2px dotted #1c1c1c; } .matched { font-weight: 700; }
 @media (max-width: 40rem) { table { font-size: .75rem; } th, td { padding-right: .4rem; }
   .looks { grid-template-columns: 1fr; } h1 { font-size: 1.3rem; } }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } h2, summary {
-  break-after: avoid; } figure, table, pre, .looks li, .verdict { break-inside: avoid; } .scroll { overflow: visible; }
+@media print { body { max-width: none; padding: 0; font-size: 10pt; } .scroll { overflow: visible; }
+  h2, summary { break-after: avoid; }
+  figure, table, pre, .looks li, .verdict { break-inside: avoid; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 @page { margin: 1.6cm; }
 """
