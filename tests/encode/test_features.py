@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 
 from secondlook.encode.encoder import Encoder
-from secondlook.encode.features import collate
+from secondlook.encode.features import collate, padded
 from secondlook.encode.settings import EncodeSettings
 from secondlook.types import Document, Query
 
@@ -27,3 +28,11 @@ def test_pairs_are_padded_on_the_right_to_the_longest(bert):
 
 def test_no_pairs_make_an_empty_batch():
     assert collate([], pad_id=0)["input_ids"].shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("length", "limit", "made"),
+    [(1, 512, 8), (8, 512, 8), (9, 512, 16), (30, 31, 31), (9, None, 9)],
+)
+def test_batches_come_in_few_lengths_and_never_above_the_limit(length, limit, made):
+    assert padded(length, limit) == made

@@ -29,6 +29,7 @@ def scored(model, groups, tokens, windows=None):
             model.network.inputs,
             groups,
             pad_id=model.network.pad_id,
+            positions=model.network.positions,
             forward_tokens=tokens,
             device=CPU,
             windows=windows,

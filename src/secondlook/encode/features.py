@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,18 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+_STEP = 8
+
+
+def padded(length: int, limit: int | None) -> int:
+    """The length to pad a batch to: the next multiple of eight, but no more than `limit`.
+
+    Engines, and torch on a CPU, prepare anew for every new shape and keep what they prepared, which
+    costs more time and memory than the padding. Where no limit is known, the length itself.
+    """
+    return length if limit is None else max(length, min(ceil(length / _STEP) * _STEP, limit))
 
 
 def collate(

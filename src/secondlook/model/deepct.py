@@ -60,6 +60,7 @@ class DeepCT(nn.Module):
         self.encoder = encoder
         self.head = nn.Linear(encoder.config.hidden_size, 1)
         self.pad_id: int = encoder.config.pad_token_id or 0
+        self.positions = position_limit(encoder.config.to_dict())
         self._segments = takes_segments(encoder)
 
     def forward(

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from secondlook.model.checkpoint import position_limit
 from secondlook.model.families import family
 from secondlook.model.strm import SHUT, visible
 
@@ -43,6 +44,7 @@ class Frozen(nn.Module):
         self.inputs = ("input_ids", "attention_mask", "first", *(["words"] if strm else []))
         """The names of what `forward` reads, in its order."""
         self.pad_id: int = encoder.config.pad_token_id or 0
+        self.positions = position_limit(encoder.config.to_dict())
         self.recall: Callable[[Tensor, Tensor, Tensor | None], Tensor] | None = None
         """Where features are kept, what is asked instead of `features`."""
         self.mix = nn.Parameter(torch.zeros(len(self._family.layers) + 1))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, arange, nn, no_grad
 
+from secondlook.model.checkpoint import position_limit
 from secondlook.model.families import ModernBert, family
 from secondlook.model.strm import visible
 
@@ -25,6 +26,7 @@ class Joint(nn.Module):
         self.inputs = tuple(_inputs(classifier, strm=strm))
         """The names of what `forward` reads, in its order."""
         self.pad_id: int = classifier.config.pad_token_id or 0
+        self.positions = position_limit(classifier.config.to_dict())
 
     def forward(
         self,

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from secondlook.errors import CheckpointProblem
+from secondlook.model.checkpoint import position_limit
 from secondlook.model.families import family
 from secondlook.model.strm import SHUT, visible
 
@@ -65,6 +66,7 @@ class Warm(nn.Module):
         self.inputs = ("input_ids", "attention_mask", "first", *(["words"] if strm else []))
         """The names of what `forward` reads, in its order."""
         self.pad_id: int = encoder.config.pad_token_id or 0
+        self.positions = position_limit(encoder.config.to_dict())
 
     def forward(
         self,

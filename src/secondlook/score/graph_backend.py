@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secondlook.encode.features import collate
+from secondlook.encode.features import collate, padded
 from secondlook.score.batching import batches
 from secondlook.score.cores import threads
 
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
-
-_STEP = 8
-"""Batches are padded to a multiple of this many tokens: engines prepare anew for every new shape,
-which costs more than the padding."""
 
 
 class GraphBackend(ABC):
@@ -51,7 +47,7 @@ class GraphBackend(ABC):
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
         logits = np.empty(len(features), np.float32)
-        lengths = [min(ceil(len(one) / _STEP) * _STEP, self._max_length) for one in features]
+        lengths = [padded(len(one), self._max_length) for one in features]
 
         def score(batch: NDArray[np.intp]) -> None:
             pairs = [features[index] for index in batch]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 
-from secondlook.encode.features import Features, collate
+from secondlook.encode.features import Features, collate, padded
 from secondlook.errors import BackendProblem
 from secondlook.model.states import DocumentStates
 from secondlook.model.warm import Warm
@@ -119,7 +119,8 @@ class TorchBackend:
         return [found for key in keys if (found := states[key]) is not None]
 
     def _collate(self, pairs: list[Features]) -> dict[str, Tensor]:
-        arrays = collate(pairs, self.network.pad_id)
+        length = padded(max(map(len, pairs)), self.network.positions)
+        arrays = collate(pairs, self.network.pad_id, length)
         return {name: torch.from_numpy(rows).to(self.device) for name, rows in arrays.items()}
 
 

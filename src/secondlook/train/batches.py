@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from secondlook.encode.features import Features, collate
+from secondlook.encode.features import Features, collate, padded
 from secondlook.score.batching import batches
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def score(
     groups: Sequence[EncodedGroup],
     *,
     pad_id: int,
+    positions: int | None,
     forward_tokens: int,
     device: torch.device,
     windows: WindowSettings | None,
@@ -124,7 +125,8 @@ def score(
     order = batches([len(one) for one in features], forward_tokens)
     scores = []
     for some in order:
-        arrays: dict[str, Any] = collate([features[at] for at in some], pad_id)
+        length = padded(len(features[some[0]]), positions)
+        arrays: dict[str, Any] = collate([features[at] for at in some], pad_id, length)
         scores.append(
             network(**{name: torch.from_numpy(arrays[name]).to(device) for name in inputs})
         )

@@ -160,6 +160,7 @@ class GroupTrainer(Trainer):
                 self.network.inputs,
                 groups,
                 pad_id=self.network.pad_id,
+                positions=self.network.positions,
                 forward_tokens=min(self._forward_tokens, self.backward_tokens),
                 device=self.args.device,
                 windows=self._learning.windows,
