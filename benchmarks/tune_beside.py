@@ -27,6 +27,8 @@ from rerank import quiet
 from secondlook.train.groups import Groups
 
 NEGATIVES, BATCH = 5, 64
+AT_ONCE = 16  # pairs; 64 at once took more memory than there was
+LENGTH = 256  # tokens, as `tune` reads
 
 
 def main() -> None:
@@ -86,13 +88,14 @@ def trained(base: str, rows: list[dict[str, Any]], steps: int, made: Path) -> fl
     from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
     torch.manual_seed(12)
-    model = CrossEncoder(base, num_labels=1, device="cpu")
+    model = CrossEncoder(base, num_labels=1, max_length=LENGTH, device="cpu")
     trainer = CrossEncoderTrainer(
         model=model,
         args=CrossEncoderTrainingArguments(
             output_dir=str(made.with_suffix(".run")),
             max_steps=steps,
-            per_device_train_batch_size=BATCH,
+            per_device_train_batch_size=AT_ONCE,
+            gradient_accumulation_steps=BATCH // AT_ONCE,
             learning_rate=2e-5,
             warmup_steps=0.1,
             bf16=True,
