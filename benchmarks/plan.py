@@ -26,7 +26,7 @@ import numpy as np
 
 from rerank import machine, quiet, save_cross_encoder
 from secondlook import Ranker
-from secondlook.scale.bench import pair_of, time_ranker, time_requests
+from secondlook.scale.bench import pair_of, time_ranker, time_server
 from secondlook.scale.plan import CHUNK_SECONDS, CHUNK_TOKENS
 from secondlook.scale.queueing import Scoring, fleet, poisson
 from secondlook.score.export import export_ranker
@@ -34,7 +34,6 @@ from serve import server
 
 LOADS = (0.3, 0.6, 0.9)
 GOAL = 0.25
-AT_ONCE = 32
 
 
 def main() -> None:
@@ -99,17 +98,11 @@ def timed(ranker: Ranker, url: str, length: int, documents: int) -> tuple[Scorin
     chunk = int(max(CHUNK_TOKENS, CHUNK_SECONDS * read / pair) / read)
     query, text = pair_of(ranker, length)
 
-    def many() -> None:
-        body = {"query": query.text, "documents": [text.text] * documents}
-        asyncio.run(ask(url, body, np.zeros(AT_ONCE)))
+    def at_once(requests: int, size: int) -> None:
+        body = {"query": query.text, "documents": [text.text] * size}
+        asyncio.run(ask(url, body, np.zeros(requests)))
 
-    def one() -> None:
-        asyncio.run(ask(url, {"query": query.text, "documents": [text.text]}, np.zeros(1)))
-
-    many()  # the server learns how much is a chunk
-    alone = time_requests(one, lambda: ranker.score([(query, text)]), 1)
-    pairs = [(query, text)] * (documents * AT_ONCE)
-    busy = time_requests(many, lambda: ranker.score(pairs), AT_ONCE)
+    alone, busy = time_server(at_once, ranker, (query, text), documents)
     scoring = Scoring(fixed, pair, chunk, jitter=engine.jitter, request=busy)
     return scoring, max(0.0, alone - busy)
 

@@ -128,7 +128,7 @@ def test_the_loss_is_that_of_the_hidden_words_and_the_next_sentence(tmp_path, jo
     network = Pretraining(joint.network).eval()
     made = recital(tmp_path)
     examples = [made.example(document, 5) for document in (0, 2, 3)]
-    batch = gather(examples, pad_id=0)
+    batch = gather(examples, joint.network)
     with torch.no_grad():
         found = network(**batch)
         states = network.encoder(
@@ -155,7 +155,7 @@ def test_the_loss_is_that_of_the_hidden_words_and_the_next_sentence(tmp_path, jo
 
 def test_strm_and_the_warm_form_are_adapted_too(tmp_path, base, warm):
     made = recital(tmp_path / "sentences")
-    batch = gather([made.example(document, 0) for document in range(4)], pad_id=0)
+    batch = gather([made.example(document, 0) for document in range(4)], warm.network)
     torch.manual_seed(0)
     plain = Pretraining(new_joint(base).network).eval()
     heads = plain.heads.state_dict()

@@ -12,7 +12,7 @@ import typer
 from secondlook.cli.train import watched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from secondlook.evaluate.ablation import Ablated
     from secondlook.train.recipe import Recipe
@@ -57,7 +57,7 @@ def ablate(
 
       secondlook ablate my.toml -o ablations --test groups/test.parquet --negatives 1 --negatives 5
     """
-    from secondlook.train.ablation import variants
+    from secondlook.train.ablation import WHOLE, negatives_of, swept, variants
     from secondlook.train.recipe import read_recipe
 
     made = variants(read_recipe(recipe), negatives or ())
@@ -83,20 +83,21 @@ def ablate(
         table = markdown(rows, measure)
         write_at_once(output / "ablations.md", table)
         if negatives:
-            _draw_sweep(output / "negatives.svg", made, rows, measure)
+            names = {WHOLE, *map(swept, negatives)}
+            _draw_sweep(
+                output / "negatives.svg",
+                [(negatives_of(made[row.name]), row) for row in rows if row.name in names],
+                measure,
+            )
     typer.echo(table)
 
 
-def _draw_sweep(
-    path: Path, made: Mapping[str, Recipe], rows: Sequence[Ablated], measure: str
-) -> None:
-    """The whole recipe's figure over its number of negatives."""
+def _draw_sweep(path: Path, rows: Sequence[tuple[int, Ablated]], measure: str) -> None:
+    """The whole recipe's figure over its number of negatives, which stands before each row."""
     from secondlook.cli.plot import plotted
     from secondlook.errors import MissingExtra
-    from secondlook.train.ablation import WHOLE, negatives_of
 
-    swept = [row for row in rows if row.name == WHOLE or row.name.endswith(" negatives")]
-    points = sorted((negatives_of(made[row.name]), row.mean, row.deviation or 0) for row in swept)
+    points = sorted((count, row.mean, row.deviation or 0) for count, row in rows)
     try:
         with plotted(path, "negatives of each query", measure) as axes:
             counts, means, deviations = zip(*points, strict=True)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from secondlook.scale.bench import Bench, Engine, FirstLook
 
 
-_AT_ONCE, _DOCUMENTS = 32, 20
-"""Requests that keep a server busy, and the documents of each."""
+_DOCUMENTS = 20  # of a request that a server is timed with
 
 
 def bench(
@@ -128,14 +127,14 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
     from urllib.request import Request, urlopen
 
     from secondlook.errors import EngineProblem
-    from secondlook.scale.bench import pair_of, time_requests
+    from secondlook.scale.bench import pair_of, time_server
     from secondlook.score.ranker import Ranker
 
     ranker = Ranker.load(folder)
-    pair = pair_of(ranker, 64)
+    query, document = pair_of(ranker, 64)
 
-    def ask(documents: int) -> None:
-        body = {"query": pair[0].text, "documents": [pair[1].text] * documents}
+    def ask_one(documents: int) -> None:
+        body = {"query": query.text, "documents": [document.text] * documents}
         request = Request(  # noqa: S310 - the user names the server
             url.rstrip("/") + "/v2/rerank",
             json.dumps(body).encode(),
@@ -147,15 +146,11 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
         except URLError as error:
             raise EngineProblem(f"{url} did not re-rank: {error}; is it secondlook's?") from error
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    def ask(requests: int, documents: int) -> None:
+        with ThreadPoolExecutor(requests) as pool:
+            list(pool.map(ask_one, [documents] * requests))
 
-        def ask_many() -> None:
-            list(pool.map(ask, [_DOCUMENTS] * _AT_ONCE))
-
-        ask_many()  # the server learns how much is a chunk
-        alone = time_requests(lambda: ask(1), lambda: ranker.score([pair]), 1)
-        score_many = [pair] * (_DOCUMENTS * _AT_ONCE)
-        return alone, time_requests(ask_many, lambda: ranker.score(score_many), _AT_ONCE)
+    return time_server(ask, ranker, (query, document), _DOCUMENTS)
 
 
 def _first_look(index: Path, queries: str, depth: int) -> FirstLook:

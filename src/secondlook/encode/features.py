@@ -47,15 +47,15 @@ def padded(length: int, limit: int | None) -> int:
 
 
 def collate(
-    features: Sequence[Features], pad_id: int, length: int | None = None
+    features: Sequence[Features], pad_id: int, limit: int | None = None
 ) -> dict[str, NDArray[np.int64]]:
     """The pairs side by side, padded on the right, under the names the networks take.
 
     `input_ids`, `attention_mask`, `token_type_ids` and `words` are [pairs, length], where length is
-    that of the longest unless more is asked for; `first` is [pairs]. Padding has mask 0, segment 0
-    and word -1, so that it never continues a word.
+    that of the longest, `padded` within what the network has positions for; `first` is [pairs].
+    Padding has mask 0, segment 0 and word -1, so that it never continues a word.
     """
-    shape = len(features), length or max(map(len, features), default=0)
+    shape = len(features), padded(max(map(len, features), default=0), limit)
     batch = {
         "input_ids": np.full(shape, pad_id, np.int64),
         "attention_mask": np.zeros(shape, np.int64),

@@ -27,6 +27,7 @@ SIZES = (1, 4, 16, 64)
 _ENOUGH_SECONDS = 2.0  # of one length and size; slow ones are repeated twice, quick ones often
 _REPEATS = 9
 _TURNS = 5
+_REQUESTS = 32  # at once, which keep a server busy
 _WORDS = ("the", "look", "of", "day", "in", "a", "time", "and")
 
 
@@ -222,6 +223,21 @@ def time_first_look(
         jitter=pstdev(took) / fmean(took),
         index_bytes=size / documents,
     )
+
+
+def time_server(
+    ask: Callable[[int, int], object], ranker: Ranker, pair: Pair, documents: int
+) -> tuple[float, float]:
+    """What HTTP adds to the wait for one document, and to each of many requests at once.
+
+    `ask` sends so many requests of so many documents, all the pair's, at once and waits for the
+    last answer.
+    """
+    ask(_REQUESTS, documents)  # the server learns how much is a chunk
+    alone = time_requests(lambda: ask(1, 1), lambda: ranker.score([pair]), 1)
+    pairs = [pair] * (_REQUESTS * documents)
+    busy = time_requests(lambda: ask(_REQUESTS, documents), lambda: ranker.score(pairs), _REQUESTS)
+    return alone, busy
 
 
 def time_requests(

@@ -51,7 +51,7 @@ class GraphBackend(ABC):
 
         def score(batch: NDArray[np.intp]) -> None:
             pairs = [features[index] for index in batch]
-            logits[batch] = self.run(collate(pairs, self._pad_id, lengths[batch[0]]))
+            logits[batch] = self.run(collate(pairs, self._pad_id, self._max_length))
 
         # a list, so that a worker's exception is raised here
         list(self._pool.map(score, batches(lengths, self._budget(sum(lengths)))))

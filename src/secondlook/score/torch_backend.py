@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 
-from secondlook.encode.features import Features, collate, padded
+from secondlook.encode.features import Features, collate
 from secondlook.errors import BackendProblem
 from secondlook.model.states import DocumentStates
 from secondlook.model.warm import Warm
@@ -108,19 +108,20 @@ class TorchBackend:
             batch = self._collate([distinct[key] for key in new])
             words = batch["words"] if network.strm else None
             made = network.begin(batch["input_ids"], batch["attention_mask"], words)
-            lengths = [len(distinct[key]) for key in new]
-            if network.never_meet:
-                made, lengths = network.vectors(made, batch["attention_mask"]), [2] * len(new)
-            for key, row, length in zip(new, made, lengths, strict=True):
-                own = row[:length].clone()  # not a view that keeps the padding alive
+            read = (
+                network.vectors(made, batch["attention_mask"])
+                if network.never_meet
+                else [row[: len(distinct[key])] for key, row in zip(new, made, strict=True)]
+            )
+            for key, row in zip(new, read, strict=True):
+                own = row.clone()  # not a view that keeps the batch and its padding alive
                 states[key] = own
                 if kept is not None:
                     kept.put(key, own)
         return [found for key in keys if (found := states[key]) is not None]
 
     def _collate(self, pairs: list[Features]) -> dict[str, Tensor]:
-        length = padded(max(map(len, pairs)), self.network.positions)
-        arrays = collate(pairs, self.network.pad_id, length)
+        arrays = collate(pairs, self.network.pad_id, self.network.positions)
         return {name: torch.from_numpy(rows).to(self.device) for name, rows in arrays.items()}
 
 

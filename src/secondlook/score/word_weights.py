@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from secondlook.encode.features import collate, padded
+from secondlook.encode.features import collate
 from secondlook.score.batching import batches
 from secondlook.score.torch_backend import device_of, has_bf16
 
@@ -43,8 +43,8 @@ class WordWeights:
         """[words] for each part, in the order given."""
         found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(parts)
         for batch in batches([len(part) for part in parts], self._token_budget):
-            length = padded(len(parts[batch[0]]), self._network.positions)
-            arrays = collate([parts[at] for at in batch], self._network.pad_id, length)
+            some = [parts[index] for index in batch]
+            arrays = collate(some, self._network.pad_id, self._network.positions)
             del arrays["first"]
             read = {name: torch.from_numpy(rows).to(self._device) for name, rows in arrays.items()}
             with (

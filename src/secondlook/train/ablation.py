@@ -50,12 +50,17 @@ def variants(recipe: Recipe, negatives: Sequence[int] = ()) -> dict[str, Recipe]
     for count in negatives:
         last = recipe.phases[trained[-1]].model_copy(update={"negatives": count})
         phases = [*recipe.phases[: trained[-1]], last, *recipe.phases[trained[-1] + 1 :]]
-        made[f"{count} negatives"] = recipe.model_copy(update={"phases": tuple(phases)})
+        made[swept(count)] = recipe.model_copy(update={"phases": tuple(phases)})
     distinct: dict[str, Recipe] = {}
     for name, one in made.items():
         if one not in distinct.values() and any(isinstance(p, RankingPhase) for p in one.phases):
             distinct[name] = one
     return distinct
+
+
+def swept(negatives: int) -> str:
+    """The name of the whole recipe with so many negatives."""
+    return f"{negatives} negatives"
 
 
 def negatives_of(recipe: Recipe) -> int:

@@ -59,7 +59,7 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
         teach.heads()
         before = _measured(teach, unseen, place.folder / "start.json")
         steps = teach.all()
-        after = measure(network, recital, unseen, settings.at_once, start.network.pad_id)
+        after = measure(network, recital, unseen, settings.at_once)
     place.watch.say(
         f"perplexity on {len(unseen):,} held-out documents: {before.perplexity:.2f} before, "
         f"{after.perplexity:.2f} after"
@@ -76,16 +76,14 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
     return Outcome(start, data, learned_from, metrics, teach.history)
 
 
-def measure(
-    network: Pretraining, recital: Recital, documents: Sequence[int], at_once: int, pad_id: int
-) -> Held:
+def measure(network: Pretraining, recital: Recital, documents: Sequence[int], at_once: int) -> Held:
     """The same hidden words each time, so that two figures can be compared."""
     lost, hidden, right, asked = 0.0, 0, 0, 0
     device = next(network.parameters()).device
     network.eval()
     for first in range(0, len(documents), at_once):
         some = [recital.example(one, _HELD_OUT_EPOCH) for one in documents[first : first + at_once]]
-        batch = {name: rows.to(device) for name, rows in gather(some, pad_id).items()}
+        batch = {name: rows.to(device) for name, rows in gather(some, network.network).items()}
         with torch.inference_mode():
             found = network(**batch)
         count = sum(len(example.hidden) for example in some)
@@ -140,11 +138,11 @@ class _Teach:
         return self._course.steps
 
     def _train(self, name: str, course: Course, doing: str) -> list[dict[str, Any]]:
-        recital, pad_id = self.recital, self.network.network.pad_id
+        recital, network = self.recital, self.network.network
         shown = Shown(recital.example, self._learned, course.shown, recital.seed)
         return teach(
             self.network,
-            Exercise(course, shown, lambda examples: gather(examples, pad_id), name, doing),
+            Exercise(course, shown, lambda examples: gather(examples, network), name, doing),
             self._place,
             self._device,
         )
@@ -175,7 +173,6 @@ def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) 
 def _measured(teach: _Teach, unseen: Sequence[int], kept: Path) -> Held:
     """The figure before; kept, so that a resume need not undo what was learnt since."""
     if not kept.is_file():
-        pad_id = teach.network.network.pad_id
-        found = measure(teach.network, teach.recital, unseen, teach.settings.at_once, pad_id)
+        found = measure(teach.network, teach.recital, unseen, teach.settings.at_once)
         write_at_once(kept, json.dumps([found.perplexity, found.next_accuracy]))
     return Held(*json.loads(kept.read_text("utf-8")))

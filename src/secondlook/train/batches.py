@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from secondlook.encode.features import Features, collate, padded
+from secondlook.encode.features import Features, collate
 from secondlook.score.batching import batches
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ def score(
     order = batches([len(one) for one in features], forward_tokens)
     scores = []
     for some in order:
-        length = padded(len(features[some[0]]), positions)
-        arrays: dict[str, Any] = collate([features[at] for at in some], pad_id, length)
+        arrays: dict[str, Any] = collate([features[at] for at in some], pad_id, positions)
         scores.append(
             network(**{name: torch.from_numpy(arrays[name]).to(device) for name in inputs})
         )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from secondlook.encode.features import Features
-    from secondlook.model.deepct import WeigherModel
+    from secondlook.model.deepct import DeepCT, WeigherModel
     from secondlook.train.phase import Place
     from secondlook.train.settings import WeigherTraining
     from secondlook.types import Document, Qrels, Query
@@ -94,7 +94,7 @@ def train_weigher(
     with in_training(network, network.encoder, settings.dropout, device), verbosity_kept():
         teach(
             network,
-            Exercise(course, shown, lambda some: gather(some, network.pad_id), "weigh", "learning"),
+            Exercise(course, shown, lambda some: gather(some, network), "weigh", "learning"),
             place,
             device,
         )
@@ -110,9 +110,10 @@ def train_weigher(
     return replace(start, settings=start.settings.model_copy(update={"lineage": lineage}))
 
 
-def gather(examples: Sequence[Example], pad_id: int) -> dict[str, Tensor]:
-    """Examples as `DeepCT` reads them."""
-    arrays = collate([example.features for example in examples], pad_id)
+def gather(examples: Sequence[Example], network: DeepCT) -> dict[str, Tensor]:
+    """Examples as the network reads them."""
+    some = [example.features for example in examples]
+    arrays = collate(some, network.pad_id, network.positions)
     longest = max(len(example.targets) for example in examples)
     targets = np.full((len(examples), longest), np.nan, np.float32)
     for row, example in enumerate(examples):

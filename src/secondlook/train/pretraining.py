@@ -99,9 +99,10 @@ class Pretraining(nn.Module):
         }
 
 
-def gather(examples: Sequence[Example], pad_id: int) -> dict[str, Tensor]:
-    """Examples as `Pretraining` reads them."""
-    arrays = collate([example.features for example in examples], pad_id)
+def gather(examples: Sequence[Example], network: CrossEncoder) -> dict[str, Tensor]:
+    """Examples as `Pretraining` of the network reads them."""
+    some = [example.features for example in examples]
+    arrays = collate(some, network.pad_id, network.positions)
     names = ("input_ids", "attention_mask", "token_type_ids", "words")
     rows = np.repeat(np.arange(len(examples)), [len(example.places) for example in examples])
     return {
