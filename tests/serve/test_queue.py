@@ -216,3 +216,22 @@ def test_drained_means_that_all_was_scored(ranker, queue_of):
 
     assert not any(outcome.partial for outcome in asyncio.run(ask()))
     assert not queue.alive
+
+
+def test_seconds_of_scoring_are_those_in_which_something_was_scored(ranker, queue_of):
+    queue = queue_of(Watched(ranker, seconds_per_pair=0.002))
+
+    def counted():
+        return queue.metrics.scoring_seconds.labels("tiny")._value.get()
+
+    async def ask(requests):
+        began = time.monotonic()
+        await asyncio.gather(*(queue.score(pairs(200), soon()) for _ in range(requests)))
+        return time.monotonic() - began
+
+    alone = asyncio.run(ask(1))
+    assert 0 < counted() <= alone
+    before = counted()
+    time.sleep(0.3)  # nothing is scored meanwhile
+    together = asyncio.run(ask(4))
+    assert 0.5 * together < counted() - before <= together + 0.01  # two chunks at once count once

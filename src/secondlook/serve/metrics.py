@@ -48,6 +48,11 @@ class Metrics:
         self.stage_seconds = histogram(
             "stage_seconds", "Time in a stage: wait, encode, score, first_look, fetch.", "stage"
         )
+        self.scoring_seconds = counter(
+            "scoring_seconds",
+            "Seconds in which documents were encoded and scored: their rate is how busy it is.",
+            "ranker",
+        )
         self.queue_pairs = gauge("queue_pairs", "Documents that wait for a score.", "ranker")
         self.chunk_pairs = histogram("chunk_pairs", "Documents scored together.", buckets=_SIZES)
         self.chunk_requests = histogram(

@@ -158,8 +158,8 @@ class ScoringQueue:
     _speed: _Speed = field(default_factory=_Speed)
     _under_way: int = 0
     """Chunks that are being scored."""
-    _delivered: float = 0.0
-    """When the last chunk was."""
+    _accounted: float = 0.0
+    """Until when the time in which chunks are scored is counted."""
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition()
@@ -261,6 +261,8 @@ class ScoringQueue:
                 if self._closing and not self._jobs:
                     return []
                 self._changed.wait()
+            if not self._under_way:
+                self._accounted = time.monotonic()
             self._under_way += 1
             budget, chunk, tokens = self._speed.chunk_tokens, _Chunk(), 0.0
             while self._jobs and tokens < budget:
@@ -318,10 +320,11 @@ class ScoringQueue:
             return
         ended = time.monotonic()
         tokens = sum(len(row) for one in encoded for row in one.rows)
-        with self._changed:  # time that two chunks shared counts once
-            seconds = ended - max(began, self._delivered)
-            self._delivered = ended
+        with self._changed:  # time that two chunks share counts once
+            now = time.monotonic()
+            seconds, self._accounted = now - self._accounted, now
             self._speed.learn(seconds, len(pairs), tokens, sum(map(_characters, pairs)))
+        self.metrics.scoring_seconds.labels(self.name).inc(seconds)
         self.metrics.stage_seconds.labels("encode").observe(between - began)
         self.metrics.stage_seconds.labels("score").observe(ended - between)
         self.metrics.chunk_pairs.observe(len(chunk))
