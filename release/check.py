@@ -1,11 +1,13 @@
 """Build wheel and sdist and check them as a stranger would meet them.
 
     python release/check.py dist
+    python release/check.py dist --each-extra
 
 The wheel is built from the sdist; contents, metadata and size are looked at; then the wheel is
 installed into a fresh environment (`--extra serve` installs an extra too), where pip has to find
-nothing broken. Beside them go `sbom.json` (CycloneDX) and `report.json`. Known vulnerabilities are
-asked for where the database can be reached, and the report says so where it cannot.
+nothing broken; with --each-extra every extra gets such an environment of its own. Beside them go
+`sbom.json` (CycloneDX) and `report.json`. Known vulnerabilities are asked for where the database
+can be reached, and the report says so where it cannot.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -41,16 +45,17 @@ def main() -> None:
     )
     parser.add_argument("dist", type=Path, help="an empty or new folder")
     parser.add_argument("--extra", action="append", default=[], help="install this extra too")
+    parser.add_argument("--each-extra", action="store_true", help="try each of them alone, too")
     asked = parser.parse_args()
     asked.dist = asked.dist.resolve()
     try:
-        report = check(asked.dist, asked.extra)
+        report = check(asked.dist, asked.extra, each=asked.each_extra)
     except Unfit as problem:
         sys.exit(f"unfit: {problem}")
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
 
 
-def check(dist: Path, extras: list[str]) -> dict[str, Any]:
+def check(dist: Path, extras: list[str], *, each: bool = False) -> dict[str, Any]:
     """What was found; raises Unfit."""
     if dist.exists() and any(dist.iterdir()):
         raise Unfit(f"{dist} is not empty; name a new folder")
@@ -61,7 +66,7 @@ def check(dist: Path, extras: list[str]) -> dict[str, Any]:
     look_into_sdist(sdist)
     with tempfile.TemporaryDirectory() as folder:
         python = fresh_environment(Path(folder), wheel, extras)
-        report = {
+        report: dict[str, Any] = {
             "wheel bytes": wheel.stat().st_size,
             "sdist bytes": sdist.stat().st_size,
             "environment bytes": size_of(Path(folder)),
@@ -71,6 +76,8 @@ def check(dist: Path, extras: list[str]) -> dict[str, Any]:
         }
         run(sys.executable, "-m", "cyclonedx_py", "environment", str(python),
             "--output-file", str(dist / "sbom.json"))  # fmt: skip
+    if each:
+        report["each extra"] = {extra: alone(wheel, extra) for extra in all_extras()}
     (dist / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     if report["import seconds"] > MOST_IMPORT_SECONDS:
         raise Unfit(f"`import secondlook` takes {report['import seconds']} s")
@@ -112,12 +119,37 @@ def fresh_environment(folder: Path, wheel: Path, extras: list[str]) -> Path:
     """Its Python, with the wheel installed and nothing broken."""
     venv.create(folder, with_pip=True)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    what = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    run(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what)
+    install = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    if any(needs_torch(extra) for extra in extras):
+        run(*install, "torch")  # alone: with others beside it pip may take the GPU's packages
+    run(*install, f"{wheel}[{','.join(extras)}]" if extras else str(wheel))
     run(str(python), "-m", "pip", "check")
     run(str(python), "-m", "secondlook", "--help")
     run(str(python), "-m", "secondlook", "doctor")
     return python
+
+
+def alone(wheel: Path, extra: str) -> dict[str, Any]:
+    """An environment with this extra and no other."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = fresh_environment(Path(folder), wheel, [extra])
+        found = {"environment bytes": size_of(Path(folder)), "import": import_seconds(python)}
+    sys.stderr.write(f"{extra}: {found}\n")
+    return found
+
+
+def all_extras() -> dict[str, list[str]]:
+    """What each of them asks for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    return extras
+
+
+def needs_torch(extra: str) -> bool:
+    """Whether it asks for torch, or for another extra that does."""
+    asked = " ".join(all_extras()[extra])
+    others = re.findall(r"secondlook\[([^]]+)]", asked)
+    return "torch>=" in asked or any(needs_torch(one) for some in others for one in some.split(","))
 
 
 def import_seconds(python: Path) -> float:
