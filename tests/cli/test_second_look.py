@@ -6,11 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tiny
 from command_line import check_a_kill
 from command_line import in_process as secondlook
 from secondlook import Document, Query, Ranker
+from secondlook.cli.rerank import _batches
 from secondlook.data import read_run, write_qrels, write_run
 from secondlook.types import Hit, Ranking
 
@@ -127,3 +130,17 @@ def test_too_few_judgments_change_nothing(data):
     given = ["--run", data / "second.trec", "--qrels", data / "qrels.tsv"]
     assert "at least 10" in secondlook("calibrate", data / "ranker", *given, fails=True)
     assert Ranker.load(data / "ranker", device="cpu").settings.calibration is None
+
+
+@given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 60))
+def test_batches_hold_whole_rankings_and_none_is_small(sizes, at_once):
+    rankings = [
+        Ranking(str(number), tuple(Hit(str(at), -at) for at in range(size)))
+        for number, size in enumerate(sizes)
+    ]
+    batches = list(_batches(iter(rankings), at_once))
+    assert [ranking for batch in batches for ranking in batch] == rankings
+    pairs = [sum(len(ranking.hits) for ranking in batch) for batch in batches]
+    assert all(count >= at_once for count in pairs[:-1])
+    if len(pairs) > 1:
+        assert pairs[-1] >= at_once / 2

@@ -1,8 +1,12 @@
+from math import ceil
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from secondlook.score.batching import batches
+from secondlook.score.openvino_backend import OpenVinoBackend
 
 lengths = st.lists(st.integers(1, 600), max_size=200)
 budgets = st.integers(1, 5000)
@@ -31,3 +35,21 @@ def test_pairs_of_like_length_meet():
     made = batches([10, 100, 12, 90, 11], token_budget=200)
     assert [batch.tolist() for batch in made] == [[1, 3], [2, 4, 0]]
     assert all(batch.dtype == np.intp for batch in made)
+
+
+@pytest.mark.parametrize("pairs", [1, 7, 40])
+def test_a_request_is_dealt_evenly_to_the_cores(pairs):
+    for cores in (1, 2, 3):
+        budget = graph_budget(cores, pairs * 100)
+        assert budget <= 512
+        assert ceil(pairs * 100 / budget) % cores == 0
+
+
+def test_the_batches_of_much_work_do_not_depend_on_the_number_of_cores():
+    assert {graph_budget(cores, 4096 * 60) for cores in (1, 2, 3, 64)} == {512}
+
+
+def graph_budget(cores, tokens):
+    backend = object.__new__(OpenVinoBackend)  # it needs no graph to make up its mind
+    backend.workers, backend.token_budget = cores, 512
+    return backend._budget(tokens)

@@ -273,14 +273,20 @@ def _survey(
 
 
 def _batches(rankings: Iterable[Ranking], at_once: int) -> Iterator[list[Ranking]]:
-    """Whole rankings together, until they make a good number of pairs."""
+    """Whole rankings together, until they make a good number of pairs.
+
+    What is left at the end goes with the batch before it if it is less than half of one.
+    """
+    before: list[Ranking] = []
     batch: list[Ranking] = []
     pairs = 0
     for ranking in rankings:
         batch.append(ranking)
         pairs += len(ranking.hits)
         if pairs >= at_once:
-            yield batch
-            batch, pairs = [], 0
-    if batch:
-        yield batch
+            if before:
+                yield before
+            before, batch, pairs = batch, [], 0
+    if pairs < at_once / 2:
+        before, batch = before + batch, []
+    yield from (rest for rest in (before, batch) if rest)

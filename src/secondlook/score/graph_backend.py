@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
 
+_MANY_BATCHES = 256
+
 
 class GraphBackend(ABC):
     """Scores encoded pairs with the graph of a checkpoint. Threads may share it.
@@ -58,6 +60,12 @@ class GraphBackend(ABC):
         return logits
 
     def _budget(self, tokens: int) -> int:
-        """As many batches for each worker, so that none idles at the end."""
+        """As many batches for each worker, so that none idles at the end.
+
+        Of many batches the last ones cost little, and batches that do not depend on the number of
+        cores give the same scores on any machine, to the last bit.
+        """
+        if tokens >= _MANY_BATCHES * self.token_budget:
+            return self.token_budget
         rounds = ceil(tokens / (self.token_budget * self.workers))
         return ceil(tokens / max(1, rounds * self.workers))
