@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_EPOCHS = 3.0
 _MOST_TOKENS = 256
-_LOOKS = 3
+_MOST_LOOKS = 3
 """Validations of a training that is cut short, beside that of the start."""
 _FEWEST_QUERIES = 50
 
@@ -52,7 +52,7 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
     """The job's recipe with no more steps than fit into the time, and what it will take.
 
     At most a quarter of the time is for validation: on fewer queries if need be, but not on so few
-    that their measure says nothing.
+    that their measure says nothing, then less often, but at the end in any case.
     """
     plan = estimate(job)
     whole = plan.phases[-1]
@@ -67,13 +67,15 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
     step = whole.seconds / whole.steps
     queries = len(Groups([job.data.validate]))
     query = whole.validation_seconds / validations(listwise, whole.steps) / queries
-    validated = min(queries, max(_FEWEST_QUERIES, int(seconds / 4 / (1 + _LOOKS) / query)))
-    validation = (1 + _LOOKS) * validated * query
-    steps = min(whole.steps, max(_LOOKS, int((seconds - validation) / step)))
+    affordable = int(seconds / 4 / query)
+    looks = min(_MOST_LOOKS, max(1, affordable // min(queries, _FEWEST_QUERIES) - 1))
+    validated = min(queries, max(_FEWEST_QUERIES, affordable // (1 + looks)))
+    validation = (1 + looks) * validated * query
+    steps = min(whole.steps, max(looks, int((seconds - validation) / step)))
     fewer = listwise.model_copy(
         update={
             "max_steps": steps,
-            "validate_every": ceil(steps / _LOOKS),
+            "validate_every": ceil(steps / looks),
             "validate_queries": validated,
         }
     )
