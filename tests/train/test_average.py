@@ -10,6 +10,7 @@ from secondlook.train import ranking
 from secondlook.train.average import Average
 from secondlook.train.phase import Place, Unwatched
 from secondlook.train.settings import ListwisePhase
+from secondlook.train.states import whole
 
 SETTINGS = ListwisePhase(
     batch=10,
@@ -92,3 +93,11 @@ def test_the_mean_is_another_ranker_than_the_last_weights(warm, data, tmp_path):
         sum((made[name] - weight).norm() for name, weight in begun.items()) for made in (last, mean)
     ]
     assert 0 < distance[1] < distance[0]
+
+
+def test_a_run_is_saved_on_the_way_to_its_only_validation(warm, data, tmp_path):
+    settings = SETTINGS.model_copy(update={"max_steps": 20, "validate_every": 20})
+    place = Place(tmp_path / "killed", 1, "cpu", Killer(9))
+    with pytest.raises(Killed):
+        ranking.run(settings, warm, data, place)
+    assert [state.name for state in whole(place.run)] == ["checkpoint-6", "checkpoint-8"]

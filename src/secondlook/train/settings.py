@@ -63,7 +63,8 @@ class RankingPhase(PhaseSettings):
     """A step with more tokens is cut up and accumulated; halved when memory runs out."""
     measure: str = "nDCG@10"
     validate_every: int | None = Field(None, ge=1)
-    """Steps; None is ten times in the whole phase. The run is saved as often."""
+    """Steps; None is ten times in the whole phase. The run is saved then, and ten times at least
+    in any case."""
     validate_queries: int | None = Field(None, ge=1)
     """At most so many, the first of the file; None is all."""
     patience: int | None = Field(None, ge=1)

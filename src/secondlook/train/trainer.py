@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from secondlook.train.phase import Watch
     from secondlook.train.settings import RankingPhase
 
+_SAVES = 10  # of a phase, at least
+
 
 @dataclass(frozen=True, slots=True)
 class Learning:
@@ -205,9 +207,10 @@ class _Teller(MarksWhole):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """One more step."""
+        """One more step; a kill is to cost little, however seldom the ranker is validated."""
         if self._trainer.average:
             self._trainer.average.update()
+        control.should_save |= state.global_step % max(1, state.max_steps // _SAVES) == 0
         self._watch.step(self._trainer.pairs, {"loss": self._trainer.last_loss})
 
     def on_evaluate(
