@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 import tiny
 from secondlook.cli import app
 from secondlook.cli.tune import NOT_SHIPPED
+from secondlook.cli.tuning import Tuning
 from secondlook.data import read_qrels, read_queries
 from secondlook.data.splits import read_splits
 from secondlook.errors import SecondlookError
@@ -54,7 +56,7 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
         with pytest.raises(RuntimeError, match="power cut"):
             tune(data, "--minutes", "0.2")
     out = data.parent / "out"
-    trained = out / "stages" / "tuned" / "model.safetensors"
+    trained = out / "stages" / "trained" / "model.safetensors"
     made = trained.stat().st_mtime_ns
     assert not (out / "ranker").exists()
 
@@ -69,13 +71,35 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     assert (out / "ranker").exists() == helps
 
     assert tune(data, "--ship").exit_code == 0
-    settings = json.loads((out / "ranker" / "secondlook.json").read_text())
-    assert [phase["name"] for phase in settings["lineage"]["phases"]] == ["warm", "listwise"]
     assert "scores stay as they are" in done.stdout  # nothing is judged not relevant
 
 
-def test_it_learns_from_clicks_and_says_so(data):
+@pytest.mark.parametrize("better", ["trained", "untuned"])
+def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, better):
+    means = {"trained": 0.2, "untuned": 0.1} if better == "trained" else {}
+    evaluate = "secondlook.evaluate.measures.evaluate"
+    monkeypatch.setattr(Tuning, "_candidates", lambda _: ["untuned", "trained"])
+    order = iter(["untuned", "trained"])
+
+    def told(*_):
+        return SimpleNamespace(means={"nDCG@10": means.get(next(order), 0.15)})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate, told)
+        patch.setattr("secondlook.cli.calibrate.calibrate", interrupted)
+        with pytest.raises(RuntimeError, match="power cut"):
+            tune(data, "--minutes", "0.1")
+    stages = data.parent / "out" / "stages"
+    for file in ("model.safetensors", "secondlook.json"):
+        assert (stages / "tuned" / file).read_bytes() == (stages / better / file).read_bytes()
+    assert (stages / "dev.tuned.trec.gz").read_bytes() == (
+        stages / f"dev.{better}.trec.gz"
+    ).read_bytes()
+
+
+def test_it_learns_from_clicks_and_says_so(data, monkeypatch):
     """Documents trade places; the one that is meant is clicked, the less the lower it stands."""
+    monkeypatch.setattr(Tuning, "_candidates", lambda _: ["trained"])
     rng = random.Random(5)
     queries = [json.loads(line) for line in (data / "queries.jsonl").read_text().splitlines()]
     with (data.parent / "log.jsonl").open("w") as log:
@@ -106,7 +130,7 @@ def test_it_learns_from_clicks_and_says_so(data):
     assert "no person gave (clicks: 360" in (ranker / "README.md").read_text()
 
 
-def interrupted(*_):
+def interrupted(*_, **__):
     raise RuntimeError("power cut")
 
 

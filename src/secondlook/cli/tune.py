@@ -55,7 +55,8 @@ def tune(
 
     Index, first look, mining, training, export, calibration, fusion, comparison, report: each is
     what the verb of its own does, and its result stays in OUTPUT/stages. Interrupted, the same
-    command goes on where it stopped; remove a result and it is made anew.
+    command goes on where it stopped; remove a result and it is made anew. Where the trained ranker
+    is no better on the validation queries than the base as it was, the base goes on.
 
     OUTPUT/ranker is there in the end only if it helps on queries it has not seen; otherwise the
     exit code is 3, and you learn what could help.

@@ -43,7 +43,7 @@ class Tuning:
             ("start from the base", self._start),
             ("train", self._train),
             ("export for this hardware", self._export),
-            ("second look at the validation queries", partial(self._rerank, "tuned", "dev")),
+            ("second look at the validation queries", self._keep_the_better),
             ("calibrate", self._calibrate),
             ("tune the fusion with BM25", self._fuse),
             ("second look, untuned", partial(self._rerank, "untuned", "test")),
@@ -165,14 +165,14 @@ class Tuning:
     def _train(self) -> None:
         from secondlook.cli.train import train
 
-        if self._ranker("tuned").exists():
+        if self._ranker("trained").exists():
             return
         recipe = self.results / "recipe.toml"
         if not recipe.exists():
             self._choose(recipe)
         train(
             recipe,
-            self._ranker("tuned"),
+            self._ranker("trained"),
             base=self.base,
             data=self.results / "groups",
             resume=True,
@@ -192,7 +192,7 @@ class Tuning:
         work = job(
             whole_recipe(self.base, data, longest),
             self.results / "groups",
-            self._ranker("tuned"),
+            self._ranker("trained"),
             base=self.base,
             device=self.device,
         )
@@ -210,9 +210,43 @@ class Tuning:
         if any(find_spec(name) is None for name in ("openvino", "onnx", "onnxscript")):
             typer.echo("torch runs it: for a faster CPU, pip install 'secondlook[export]'")
             return
-        for name in ("untuned", "tuned"):
+        for name in self._candidates():
             if not Export(self._ranker(name), "openvino", "bf16").is_there():
                 export(self._ranker(name), precision=Precision.bf16)
+
+    def _candidates(self) -> list[str]:
+        """The base and what training made of it, unless training itself kept the base.
+
+        The base reads longer texts than it is trained on, so it may be the better one even if
+        training has gained.
+        """
+        from secondlook.model.checkpoint import open_checkpoint
+
+        *_, last = open_checkpoint(self._ranker("trained")).settings.lineage.phases
+        rejected = any("rejected" in name for name in last.metrics)
+        return ["untuned"] if rejected else ["untuned", "trained"]
+
+    def _keep_the_better(self) -> None:
+        """As `tuned`, with its look at the validation queries."""
+        from shutil import copyfile, copytree
+
+        from secondlook.data import read_qrels, read_run
+        from secondlook.evaluate.measures import evaluate
+        from secondlook.model.checkpoint import replacing
+
+        if self._ranker("tuned").exists():
+            return
+        qrels, found = read_qrels(self._qrels("dev")), {}
+        for name in self._candidates():
+            self._rerank(name, "dev")
+            means = evaluate(qrels, read_run(self._run(name, "dev")), ["nDCG@10"]).means
+            found[name] = means["nDCG@10"]
+        better = max(found, key=found.__getitem__)
+        figures = ", ".join(f"{name} {mean:.4f}" for name, mean in found.items())
+        typer.echo(f"nDCG@10 on the validation queries: {figures}; {better} goes on")
+        copyfile(self._run(better, "dev"), self._run("tuned", "dev"))
+        with replacing(self._ranker("tuned")) as half:
+            copytree(self._ranker(better), half, dirs_exist_ok=True)
 
     def _rerank(self, name: str, part: str) -> None:
         from secondlook.cli.rerank import rerank
