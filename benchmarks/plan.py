@@ -11,9 +11,9 @@ there are rounds, each with all loads, and it is timed anew before each load. Al
 together give a percentile.
 
 Two predictions stand beside what was measured: from the timing before the load, as a plan is made,
-and with the speed that the server itself counted during the load (`secondlook_scoring_seconds`),
-which leaves out what the machine's changes do and tests the queue alone. The machine must do
-nothing else.
+and with the machine's speed in every two seconds of the load, as the server itself counted it
+(`secondlook_scoring_seconds`), which leaves out what the machine's moods do and tests the queue
+alone. The machine must do nothing else.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import asyncio
 import json
 import re
 import time
+from bisect import bisect
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -42,6 +44,8 @@ from serve import server
 
 LOADS = (0.3, 0.6, 0.9)
 GOAL = 0.25
+SLICE = 2.0  # seconds
+SERIES = ("scoring_seconds_total", "chunk_pairs_count", "chunk_pairs_sum")
 
 
 def main() -> None:
@@ -101,37 +105,86 @@ def measure(
             rate = load * scoring.capacity(documents)
             requests = max(20, int(rate * seconds / rounds))
             arrivals = poisson(rate, requests, np.random.default_rng(1 + at))
-            before = counted(url)
             found = waits[load]
-            found.measured += asyncio.run(ask(url, body, arrivals))
-            slower = slowness(scoring, before, counted(url))
-            # in the server's own seconds is what HTTP took from scoring
-            own = replace(
-                scoring, fixed=slower * scoring.fixed, pair=slower * scoring.pair, request=0.0
-            )
-            for told, model in ((found.planned, scoring), (found.at_its_speed, own)):
-                done = fleet(arrivals, documents, model, 1, np.random.default_rng(2))
-                told += (done - arrivals + overhead).tolist()
-            found.slower.append(slower)
+            seen, speeds = asyncio.run(watched(url, body, arrivals, scoring))
+            found.measured += seen
+            # in the server's own seconds is what HTTP took from scoring, and every chance delay
+            own = replace(scoring, jitter=0.0, request=0.0)
+            slowness = {"planned": lambda _: 1.0, "at_its_speed": speeds.slowness}
+            for name, model in (("planned", scoring), ("at_its_speed", own)):
+                rng = np.random.default_rng(2)
+                done = fleet(arrivals, documents, model, 1, rng, slowness[name])
+                getattr(found, name).extend((done - arrivals + overhead).tolist())
+            found.slower.append(speeds.whole)
             found.scorings.append(asdict(scoring) | {"overhead": overhead})
             print(json.dumps(found.row(load)), flush=True)
     return {"machine": machine(), "loads": [found.row(load) for load, found in waits.items()]}
 
 
-def counted(url: str) -> dict[str, float]:
+@dataclass
+class Speeds:
+    """By what factor scoring was slower than timed, in slices of the load."""
+
+    scoring: Scoring
+    ends: list[float] = field(default_factory=list)
+    counts: list[dict[str, float]] = field(default_factory=list)
+
+    def note(self, moment: float, count: dict[str, float]) -> None:
+        """What the server has counted until then."""
+        self.ends.append(moment)
+        self.counts.append(count)
+
+    def _factor(self, first: int, last: int) -> float:
+        seconds, chunks, pairs = (
+            self.counts[last][name] - self.counts[first][name] for name in SERIES
+        )
+        if not chunks:
+            return self.whole
+        return seconds / (chunks * self.scoring.fixed + pairs * self.scoring.pair)
+
+    @property
+    def whole(self) -> float:
+        """Over all of the load."""
+        return self._factor(0, len(self.counts) - 1)
+
+    def slowness(self, now: float) -> float:
+        """In the slice of that moment."""
+        at = min(max(1, bisect(self.ends, now)), len(self.ends) - 1)
+        return self._factor(at - 1, at)
+
+
+async def watched(
+    url: str, body: dict[str, Any], arrivals: np.ndarray[Any, Any], scoring: Scoring
+) -> tuple[list[float], Speeds]:
+    """What each request took, and how fast the server was meanwhile."""
+    speeds, over = Speeds(scoring), asyncio.Event()
+    began = time.monotonic()
+
+    async def look() -> None:
+        async with httpx.AsyncClient(verify=False) as client:
+            while True:
+                ended = over.is_set()
+                speeds.note(
+                    time.monotonic() - began, counted((await client.get(f"{url}/metrics")).text)
+                )
+                if ended:
+                    return
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), SLICE)
+
+    watching = asyncio.create_task(look())
+    seen = await ask(url, body, arrivals)
+    over.set()
+    await watching
+    return seen, speeds
+
+
+def counted(text: str) -> dict[str, float]:
     """Seconds of scoring, chunks and pairs, as the server counts them."""
-    series = ("scoring_seconds_total", "chunk_pairs_count", "chunk_pairs_sum")
-    text = httpx.get(f"{url}/metrics").text
     return {
         name: sum(map(float, re.findall(rf"^secondlook_{name}(?:{{.*}})? (\S+)$", text, re.M)))
-        for name in series
+        for name in SERIES
     }
-
-
-def slowness(scoring: Scoring, before: dict[str, float], after: dict[str, float]) -> float:
-    """Seconds that the server's chunks took, over what they should have by the timing before."""
-    seconds, chunks, pairs = (after[name] - before[name] for name in before)
-    return seconds / (chunks * scoring.fixed + pairs * scoring.pair)
 
 
 def timed(ranker: Ranker, url: str, length: int, documents: int) -> tuple[Scoring, float]:

@@ -113,3 +113,13 @@ def test_every_request_is_done_and_none_faster_than_alone(gaps, pairs, chunk, se
     spent = fleet(arrivals, pairs, scoring, servers, np.random.default_rng(0)) - arrivals
     assert (spent >= pairs * scoring.pair + scoring.fixed - 1e-9).all()
     assert np.isfinite(spent).all()
+
+
+def test_a_machine_with_a_slow_minute_is_late_in_it_and_not_after():
+    scoring = Scoring(fixed=0.01, pair=0.001, chunk=64)
+    arrivals = np.arange(600) * 0.2  # each is answered before the next comes
+    rng = np.random.default_rng(1)
+    done = fleet(arrivals, 20, scoring, 1, rng, lambda now: 3.0 if 30 <= now < 60 else 1.0)
+    slow = (arrivals >= 30) & (arrivals < 60)
+    assert (done - arrivals)[slow] == pytest.approx(3 * 0.03)
+    assert (done - arrivals)[~slow] == pytest.approx(0.03)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -66,11 +66,17 @@ def pool(arrivals: Times, seconds: Times, servers: int) -> Times:
 
 
 def fleet(
-    arrivals: Times, pairs: int, scoring: Scoring, servers: int, rng: np.random.Generator
+    arrivals: Times,
+    pairs: int,
+    scoring: Scoring,
+    servers: int,
+    rng: np.random.Generator,
+    slowness: Callable[[float], float] = lambda _: 1.0,
 ) -> Times:
     """When each request of `pairs` pairs is done; `arrivals` ascend.
 
-    A balancer gives each request to the server with the fewest requests in hand.
+    A balancer gives each request to the server with the fewest requests in hand. `slowness` is the
+    factor by which a chunk that begins at that moment takes longer: machines have slow minutes.
     """
     noise = _noise(scoring.jitter, rng)
     waiting: list[deque[list[int]]] = [deque() for _ in range(servers)]  # [request, pairs left]
@@ -83,7 +89,7 @@ def fleet(
     def start(server: int, now: float) -> None:
         size, answered[server] = _take(waiting[server], scoring)
         takes = scoring.fixed + size * scoring.pair + len(answered[server]) * scoring.request
-        heappush(ends, (now + takes * next(noise), server))
+        heappush(ends, (now + takes * slowness(now) * next(noise), server))
 
     def end() -> None:
         now, server = heappop(ends)
