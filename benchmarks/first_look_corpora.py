@@ -28,7 +28,7 @@ from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings, _Postings
 
 MEASURES = ("RR@10", "R@100")
 PLAIN = tuple(product((0.6, 0.9, 1.2, 2.0), (0.4, 0.75)))
-WEIGHED = tuple(product((5.0, 15.0, 30.0, 60.0, 120.0), (0.2, 0.4, 0.75)))
+WEIGHED = tuple(product((5.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0), (0.2, 0.4, 0.75)))
 
 
 class Ids:
