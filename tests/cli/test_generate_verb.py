@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import tiny
 from secondlook.cli import app
+from secondlook.cli.tuning import Tuning
 from secondlook.data import read_qrels, read_queries, write_corpus
 from secondlook.data.origin import read_origin
 from secondlook.types import Document
@@ -114,7 +115,8 @@ def test_when_nothing_comes_back_it_says_so(data, monkeypatch):
 
 
 @pytest.mark.usefixtures("copyist")
-def test_tune_learns_from_generated_queries_and_says_so(data):
+def test_tune_learns_from_generated_queries_and_says_so(data, monkeypatch):
+    monkeypatch.setattr(Tuning, "_candidates", lambda _: ["trained"])
     out = data.parent / "out"
     done = secondlook(
         "tune", data, "-o", out, "--expander", data.parent / "expander", "--base",
