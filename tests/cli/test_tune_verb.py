@@ -14,6 +14,7 @@ from secondlook.cli.tuning import Tuning
 from secondlook.data import read_qrels, read_queries
 from secondlook.data.splits import read_splits
 from secondlook.errors import SecondlookError
+from secondlook.model.network import new_warm, save_model
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -95,6 +96,24 @@ def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, bet
     assert (stages / "dev.tuned.trec.gz").read_bytes() == (
         stages / f"dev.{better}.trec.gz"
     ).read_bytes()
+
+
+def test_a_training_that_kept_the_base_is_no_candidate(data):
+    tuning = Tuning(data, data.parent / "out", "", 1, 10, None, None, None)
+
+    def make(name, seed):
+        base = tiny.save(tiny.encoder(seed=seed), data.parent / f"base.{seed}")
+        save_model(new_warm(base), tuning.results / name)
+
+    make("untuned", 1)
+    make("trained", 1)
+    settings = tuning.results / "trained" / "secondlook.json"
+    cut = json.loads(settings.read_text())
+    cut["encode"]["max_length"] //= 2  # as training reads
+    settings.write_text(json.dumps(cut))
+    assert tuning._candidates() == ["untuned"]
+    make("trained", 2)
+    assert tuning._candidates() == ["untuned", "trained"]
 
 
 def test_it_learns_from_clicks_and_says_so(data, monkeypatch):

@@ -215,24 +215,24 @@ class Tuning:
                 export(self._ranker(name), precision=Precision.bf16)
 
     def _candidates(self) -> list[str]:
-        """The base and what training made of it, unless training itself kept the base.
+        """The base and what training made of it, unless training itself kept the base's weights.
 
         The base reads longer texts than it is trained on, so it may be the better one even if
         training has gained.
         """
         from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.score.exports import fingerprint
 
-        *_, last = open_checkpoint(self._ranker("trained")).settings.lineage.phases
-        rejected = any("rejected" in name for name in last.metrics)
-        return ["untuned"] if rejected else ["untuned", "trained"]
+        names = ["untuned", "trained"]
+        made_of = {fingerprint(open_checkpoint(self._ranker(name))) for name in names}
+        return names[: len(made_of)]
 
     def _keep_the_better(self) -> None:
         """As `tuned`, with its look at the validation queries."""
-        from shutil import copyfile, copytree
+        from shutil import copyfile
 
         from secondlook.data import read_qrels, read_run
         from secondlook.evaluate.measures import evaluate
-        from secondlook.model.checkpoint import replacing
 
         if self._ranker("tuned").exists():
             return
@@ -245,8 +245,7 @@ class Tuning:
         figures = ", ".join(f"{name} {mean:.4f}" for name, mean in found.items())
         typer.echo(f"nDCG@10 on the validation queries: {figures}; {better} goes on")
         copyfile(self._run(better, "dev"), self._run("tuned", "dev"))
-        with replacing(self._ranker("tuned")) as half:
-            copytree(self._ranker(better), half, dirs_exist_ok=True)
+        _copy(self._ranker(better), self._ranker("tuned"))
 
     def _rerank(self, name: str, part: str) -> None:
         from secondlook.cli.rerank import rerank
@@ -346,14 +345,9 @@ class Tuning:
         return read_origin(self._qrels("test"))
 
     def ship(self) -> None:
-        """Put the ranker in place, whole or not at all."""
-        from shutil import copytree
-
-        from secondlook.model.checkpoint import replacing
-
+        """Put the ranker in place."""
         if not self.shipped.exists():
-            with replacing(self.shipped) as half:
-                copytree(self._ranker("tuned"), half, dirs_exist_ok=True)
+            _copy(self._ranker("tuned"), self.shipped)
 
     @property
     def _queries(self) -> Path:
@@ -367,6 +361,16 @@ class Tuning:
 
     def _ranker(self, name: str) -> Path:
         return self.results / name
+
+
+def _copy(ranker: Path, target: Path) -> None:
+    """Whole or not at all."""
+    from shutil import copytree
+
+    from secondlook.model.checkpoint import replacing
+
+    with replacing(target) as half:
+        copytree(ranker, half, dirs_exist_ok=True)
 
 
 def _file(folder: Path, name: str) -> Path:
