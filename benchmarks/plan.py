@@ -110,11 +110,13 @@ def measure(
             found.measured += seen
             # in the server's own seconds is what HTTP took from scoring, and every chance delay
             own = replace(scoring, jitter=0.0, request=0.0)
-            slowness = {"planned": lambda _: 1.0, "at_its_speed": speeds.slowness}
-            for name, model in (("planned", scoring), ("at_its_speed", own)):
+            for told, model, slowness in (
+                (found.planned, scoring, lambda _: 1.0),
+                (found.at_its_speed, own, speeds.slowness),
+            ):
                 rng = np.random.default_rng(2)
-                done = fleet(arrivals, documents, model, 1, rng, slowness[name])
-                getattr(found, name).extend((done - arrivals + overhead).tolist())
+                done = fleet(arrivals, documents, model, 1, rng, slowness)
+                told += (done - arrivals + overhead).tolist()
             found.slower.append(speeds.whole)
             found.scorings.append(asdict(scoring) | {"overhead": overhead})
             print(json.dumps(found.row(load)), flush=True)

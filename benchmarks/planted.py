@@ -53,9 +53,9 @@ def main() -> None:
     others = iter(Groups([given.test]))
     write_groups(work / "clean.parquet", clean, about={})
     write_groups(work / "planted.parquet", planted, about={})
-    write_groups(work / "dev.parquet", islice(others, given.validate), about={})
-    write_groups(work / "test.parquet", islice(others, given.tested), about={})
-    test = Validation(Groups([work / "test.parquet"]), "nDCG@10")
+    write_groups(work / "validation.parquet", islice(others, given.validate), about={})
+    write_groups(work / "tested.parquet", islice(others, given.tested), about={})
+    test = Validation(Groups([work / "tested.parquet"]), "nDCG@10")
     counted = sum(label == UNJUDGED for group in planted for label in group.labels)
     print(f"{len(hidden)} positives hidden among {counted} unlabelled", flush=True)
     for seed in given.seeds:

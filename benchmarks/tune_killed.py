@@ -22,9 +22,12 @@ import time
 from pathlib import Path
 
 STAGE = re.compile(r"^\[\d+/\d+\] (.+)$")
-USUAL = {"train": 600.0, "second look, untuned": 200.0, "second look, tuned": 200.0} | {
-    "second look at the validation queries": 60.0,
+USUAL = {
+    "train": 600.0,
     "export for this hardware": 15.0,
+    "second look at the validation queries": 60.0,
+    "second look, untuned": 200.0,
+    "second look, tuned": 200.0,
 }
 """Seconds of the long stages, where no other run tells; the others take about four."""
 

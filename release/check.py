@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -119,10 +118,8 @@ def fresh_environment(folder: Path, wheel: Path, extras: list[str]) -> Path:
     """Its Python, with the wheel installed and nothing broken."""
     venv.create(folder, with_pip=True)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    install = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    if any(needs_torch(extra) for extra in extras):
-        run(*install, "torch")  # alone: with others beside it pip may take the GPU's packages
-    run(*install, f"{wheel}[{','.join(extras)}]" if extras else str(wheel))
+    what = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
+    run(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what)
     run(str(python), "-m", "pip", "check")
     run(str(python), "-m", "secondlook", "--help")
     run(str(python), "-m", "secondlook", "doctor")
@@ -133,23 +130,18 @@ def alone(wheel: Path, extra: str) -> dict[str, Any]:
     """An environment with this extra and no other."""
     with tempfile.TemporaryDirectory() as folder:
         python = fresh_environment(Path(folder), wheel, [extra])
-        found = {"environment bytes": size_of(Path(folder)), "import": import_seconds(python)}
+        found = {
+            "environment bytes": size_of(Path(folder)),
+            "import seconds": import_seconds(python),
+        }
     sys.stderr.write(f"{extra}: {found}\n")
     return found
 
 
-def all_extras() -> dict[str, list[str]]:
-    """What each of them asks for."""
+def all_extras() -> list[str]:
+    """Their names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras: dict[str, list[str]] = project["optional-dependencies"]
-    return extras
-
-
-def needs_torch(extra: str) -> bool:
-    """Whether it asks for torch, or for another extra that does."""
-    asked = " ".join(all_extras()[extra])
-    others = re.findall(r"secondlook\[([^]]+)]", asked)
-    return "torch>=" in asked or any(needs_torch(one) for some in others for one in some.split(","))
+    return list(project["optional-dependencies"])
 
 
 def import_seconds(python: Path) -> float:

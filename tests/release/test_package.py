@@ -72,8 +72,3 @@ def test_wheel_and_sdist_are_whole_and_install_into_a_fresh_environment(tmp_path
     assert report["wheel bytes"] > 100_000
     bill = json.loads((dist / "sbom.json").read_text(encoding="utf-8"))
     assert {"secondlook", "numpy", "bm25s"} <= {one["name"] for one in bill["components"]}
-
-
-def test_torch_comes_first_for_the_extras_that_need_it(check):
-    needy = {extra for extra in check.all_extras() if check.needs_torch(extra)}
-    assert needy == {"torch", "train", "export", "all"}
