@@ -135,6 +135,16 @@ def test_what_is_tuned_is_stored_and_cleared(data):
     assert (data / "whole" / "secondlook.json").read_text() == before
 
 
+def test_judgments_of_other_queries_are_refused(data):
+    rerank(data, "--raw", out="raw.trec")
+    write_qrels(data / "qrels.tsv", {"another": {"d0": 1}})
+    runs = {"--first": "first.trec", "--raw": "raw.trec", "--qrels": "qrels.tsv"}
+    given = [one for name, file in runs.items() for one in (name, data / file)]
+    assert "--judged" in secondlook("fuse", "tune", data / "whole", *given, fails=True)
+    files = [data / name for name in ("qrels.tsv", "first.trec", "raw.trec")]
+    assert "none of the 1 judged queries" in secondlook("depth", *files, fails=True)
+
+
 def test_another_pooling_makes_probabilities_void(data):
     settings = open_checkpoint(data / "windows").settings
     calibration = PlattCalibration(slope=1.0, intercept=0.0)

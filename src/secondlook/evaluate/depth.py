@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from secondlook.evaluate.measures import evaluate
+from secondlook.evaluate.measures import evaluate, refuse_strangers
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def depth_curve(
 
     Below the depth, hits stand as the first look had them.
     """
+    refuse_strangers(qrels, first)
     scores = {r.query_id: {hit.doc_id: hit.score for hit in r.hits} for r in second}
     deepest = max((len(ranking.hits) for ranking in first), default=0)
     depths = [0, *(depth for depth in DEPTHS if depth < deepest), deepest]

@@ -58,6 +58,15 @@ def evaluate(
     return tally.result()
 
 
+def refuse_strangers(qrels: Qrels, rankings: Iterable[Ranking]) -> None:
+    """Raises SecondlookError where not one of the rankings is of a judged query."""
+    if not any(ranking.query_id in qrels for ranking in rankings):
+        raise SecondlookError(
+            f"none of the {len(qrels):,} judged queries is in the run; give the judgments of its "
+            "queries, or a run of the judged ones: secondlook retrieve --judged"
+        )
+
+
 def parse_measure(spelling: str) -> Measure:
     """The measure that ir-measures spells so: `nDCG@10`, `AP(rel=2)@100`.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from secondlook.encode.windows import pool
 from secondlook.errors import SecondlookError
-from secondlook.evaluate.measures import evaluate
+from secondlook.evaluate.measures import evaluate, refuse_strangers
 from secondlook.evaluate.tuning import cross_validate
 from secondlook.rank.fusion import Fusion, Scale, second_look
 from secondlook.score.raw import windows_of
@@ -110,6 +110,7 @@ def tune(
     looks: Looks, qrels: Qrels, tried: Sequence[Way], measure: str, *, folds: int, seed: int
 ) -> Tuning:
     """What each query reaches by each way."""
+    refuse_strangers(qrels, looks.first)
     values = []
     pooled: dict[WindowSettings | None, NDArray[np.float32]] = {}
     for way in tried:
