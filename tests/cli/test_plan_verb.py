@@ -8,6 +8,7 @@ from command_line import in_process as run
 from command_line import secondlook
 from secondlook import Ranker
 from secondlook.scale.bench import LENGTHS, Bench, time_requests
+from secondlook.serve.keys import Keys, add_key
 from served import Watched, listening, serving
 
 
@@ -56,12 +57,16 @@ def test_a_bench_measures_what_a_plan_reads(tmp_path):
     assert "second look" in run("plan", *given, "--bench", tmp_path / "bench.json")
 
 
-def test_a_bench_asks_a_server_what_http_adds(tmp_path):
+def test_a_bench_asks_a_server_what_http_adds(tmp_path, monkeypatch):
     tiny.save(tiny.encoder(), tmp_path / "base")
     run("warm", tmp_path / "base", "-o", tmp_path / "ranker")
     slow = Watched(Ranker.load(tmp_path / "ranker"), seconds_per_pair=0.001)
-    with listening(serving(slow)) as url:
-        run("bench", tmp_path / "ranker", "--url", url, "-o", tmp_path / "bench.json")
+    key = add_key(tmp_path / "keys", "bench")
+    with listening(serving(slow, keys=Keys.read(tmp_path / "keys"))) as url:
+        given = ["bench", tmp_path / "ranker", "--url", url, "-o", tmp_path / "bench.json"]
+        assert "SECONDLOOK_API_KEY" in run(*given, fails=True)
+        monkeypatch.setenv("SECONDLOOK_API_KEY", key)
+        run(*given)
     made = Bench.model_validate_json((tmp_path / "bench.json").read_text())
     assert made.request_seconds > 0.001
     assert made.busy_request_seconds > 20 * 0.001 / 2  # its 20 documents, two chunks at once

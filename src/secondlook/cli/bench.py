@@ -40,7 +40,10 @@ def bench(
     depth: Annotated[int, typer.Option(help="Hits to ask the index for.", min=1)] = 100,
     url: Annotated[
         str | None,
-        typer.Option(help="A `secondlook serve` of this ranker: what HTTP adds is measured too."),
+        typer.Option(
+            help="A `secondlook serve` of this ranker: what HTTP adds is measured too. Its key, "
+            "where it asks for one, is read from SECONDLOOK_API_KEY."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the file's content too.")] = False,
 ) -> None:
@@ -122,8 +125,9 @@ def _kind(name: str) -> tuple[Backend, Precision]:
 def _requests(folder: Path, url: str) -> tuple[float, float]:
     """Seconds that HTTP adds to a request of one document, and to each of many at once."""
     import json
+    import os
     from concurrent.futures import ThreadPoolExecutor
-    from urllib.error import URLError
+    from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
     from secondlook.errors import EngineProblem
@@ -132,19 +136,28 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
 
     ranker = Ranker.load(folder)
     query, document = pair_of(ranker, 64)
+    key = os.environ.get("SECONDLOOK_API_KEY")
+    headers = {"content-type": "application/json"}
+    headers |= {"authorization": f"Bearer {key}"} if key else {}
 
     def ask_one(documents: int) -> None:
         body = {"query": query.text, "documents": [document.text] * documents}
         request = Request(  # noqa: S310 - the user names the server
             url.rstrip("/") + "/v2/rerank",
             json.dumps(body).encode(),
-            {"content-type": "application/json"},
+            headers,
         )
         try:
             with urlopen(request, timeout=60) as answer:  # noqa: S310
                 answer.read()
+        except HTTPError as refusal:
+            refusal.close()
+            raise EngineProblem(
+                f"{url} refused: {refusal}; is it secondlook's? A key is read from "
+                "SECONDLOOK_API_KEY"
+            ) from refusal
         except URLError as error:
-            raise EngineProblem(f"{url} did not re-rank: {error}; is it secondlook's?") from error
+            raise EngineProblem(f"{url} did not answer: {error.reason}; is it up?") from error
 
     def ask(requests: int, documents: int) -> None:
         with ThreadPoolExecutor(requests) as pool:
