@@ -34,6 +34,7 @@ from secondlook.cli import (
     retrieve,
     search,
     serve,
+    teach,
     train,
     tune,
     types_,
@@ -69,6 +70,7 @@ app.add_typer(types_.app)
 app.command()(clicks.clicks)
 app.command()(generate.generate)
 app.command()(mine.mine)
+app.command()(teach.teach)
 app.command()(warm.warm)
 app.add_typer(weigh.app)
 app.add_typer(expand.app)

@@ -99,10 +99,10 @@ def usable(groups: Groups, draw: Draw, *, teacher: bool, labels: bool) -> Usable
         room = draw.negatives + (draw.positives - shown if draw.fill else 0)
         documents += shown + min(negatives, room)
     if not rows:
-        wanted = "a teacher's scores" if teacher else "both a positive and a negative"
+        wanted, verb = ("a teacher's scores", "teach") if teacher else ("both labels", "mine")
         files = ", ".join(path.name for path in groups.paths)
         raise SecondlookError(
-            f"no query of {files} has {wanted}; mine the groups anew with `secondlook mine`"
+            f"no query of {files} has {wanted}; make the groups anew with `secondlook {verb}`"
         )
     return Usable(tuple(rows), tuple(names), documents)
 

@@ -1,0 +1,73 @@
+"""Write a teacher's scores into training groups, for the phase `distil`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from secondlook.cli.rerank import Backend, Precision
+
+if TYPE_CHECKING:
+    from secondlook.train.groups import Group
+
+_GROUPS_AT_ONCE = 16  # little to lose by a kill
+
+
+def teach(
+    groups: Annotated[Path, typer.Argument(help="A group file, as `secondlook mine` makes it.")],
+    teacher: Annotated[
+        str,
+        typer.Option(help="A ranker, or any cross-encoder of one score: a folder or a hub id."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The group file to write.")],
+    backend: Annotated[Backend, typer.Option(help="What runs the teacher.")] = Backend.auto,
+    precision: Annotated[Precision, typer.Option(help="In which numbers.")] = Precision.auto,
+) -> None:
+    """Let a teacher score every candidate of training groups, for a student to learn from.
+
+    The labels stay as they are. In a recipe the phase `distil` learns the scores: a large ranker
+    teaches a small one what no judgment says, as the best small rankers have learnt. Interrupted,
+    the same command goes on where it stopped.
+
+    [bold]Example[/bold]
+
+      secondlook teach train.parquet --teacher cross-encoder/ms-marco-MiniLM-L6-v2
+      -o taught.parquet
+    """
+    from secondlook.cli.progress import progress
+    from secondlook.data.partial import PartialLines
+    from secondlook.model.checkpoint import base_name, open_checkpoint
+    from secondlook.score.exports import fingerprint
+    from secondlook.score.ranker import Ranker
+    from secondlook.train.groups import Groups, write_groups
+
+    given, ranker = (
+        Groups([groups]),
+        Ranker.load(teacher, backend=backend.value, precision=precision.value),
+    )
+    job = {
+        "groups": given.fingerprint,
+        "teacher": fingerprint(open_checkpoint(teacher)),
+        "encode": ranker.settings.encode.model_dump(mode="json"),
+        "backend": f"{backend.value} {precision.value}",
+    }
+    made = PartialLines(output, job)
+
+    def rows(some: list[Group]) -> list[str]:
+        pairs = [(group.query, document) for group in some for document in group.documents]
+        scores = iter(ranker.score(pairs).tolist())
+        return [json.dumps([next(scores) for _ in group.documents]) for group in some]
+
+    with progress("scoring", "queries", len(given)) as advance:
+        made.fill(given, rows, _GROUPS_AT_ONCE, advance)
+    taught = (
+        replace(group, teacher=tuple(json.loads(row)))
+        for group, row in zip(given, made.rows(), strict=True)
+    )
+    count = write_groups(output, taught, about=given.about[0] | {"teacher": base_name(teacher)})
+    made.remove()
+    typer.echo(f"{output}: {count:,} queries, scored by {base_name(teacher)}")
