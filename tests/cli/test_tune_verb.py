@@ -75,6 +75,18 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     assert "scores stay as they are" in done.stdout  # nothing is judged not relevant
 
 
+def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
+    def tuning(**changes):
+        given = {"base": "e5", "minutes": 1, "depth": 10, "device": None, "clicks": None}
+        return Tuning(data=data, output=data.parent / "out", expander=None, **given | changes)
+
+    tuning().claim()
+    tuning(minutes=5, device="cpu").claim()
+    for changes in ({"base": "e6"}, {"depth": 20}, {"clicks": data / "log.jsonl"}):
+        with pytest.raises(SecondlookError, match="was begun with --"):
+            tuning(**changes).claim()
+
+
 @pytest.mark.parametrize("better", ["trained", "untuned"])
 def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, better):
     means = {"trained": 0.2, "untuned": 0.1} if better == "trained" else {}

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from shutil import copytree, which
 
 import pytest
 
 import tiny
+from quickstart_sample import small_sample
+from serve_command import free_port, served
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
@@ -51,48 +51,10 @@ def follow(lines, folder, *, seconds):
     return said
 
 
-@contextmanager
-def served(words, folder):
-    """The server of the page, ready to be asked."""
-    port = words[words.index("--port") + 1] if "--port" in words else "8080"
-    with (folder / "serve.log").open("w") as log:
-        server = subprocess.Popen(words, cwd=folder, stderr=log)
-    try:
-        for _ in range(600):
-            assert server.poll() is None, (folder / "serve.log").read_text()
-            try:
-                page = urllib.request.urlopen(f"http://127.0.0.1:{port}/")
-            except OSError:
-                time.sleep(0.2)
-                continue
-            with page:
-                assert "<title>" in page.read().decode()
-            break
-        yield
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
 def found(said):
     """The ids that the search API of the page gave."""
     (answer,) = (text for line, text in said.items() if line.startswith("curl"))
     return [hit["id"] for hit in json.loads(answer)["hits"]]
-
-
-def small_sample(folder):
-    """A part of the sample: some questions of each split, and the paragraphs that answer them."""
-    (folder / "qrels").mkdir(parents=True)
-    wanted, asked = set(), set()
-    for name, count in {"train": 16, "dev": 6, "test": 8}.items():
-        header, *rows = (ROOT / SAMPLE / "qrels" / f"{name}.tsv").read_text().splitlines()
-        (folder / "qrels" / f"{name}.tsv").write_text("\n".join([header, *rows[:count]]) + "\n")
-        asked |= {row.split("\t")[0] for row in rows[:count]}
-        wanted |= {row.split("\t")[1] for row in rows[:count]}
-    for name, ids in {"corpus": wanted, "queries": asked}.items():
-        whole = (ROOT / SAMPLE / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-        kept = [line for line in whole if json.loads(line)["_id"] in ids]
-        (folder / f"{name}.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
 def test_the_tutorial_can_be_followed(tmp_path):
@@ -102,9 +64,7 @@ def test_the_tutorial_can_be_followed(tmp_path):
         pytest.skip("no curl")
     small_sample(tmp_path / SAMPLE)
     tiny.save(tiny.encoder(), tmp_path / BASE)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     lines = [re.sub(r"--minutes \d+", "--minutes 0.1 --ship", line) for line in steps()]
     lines = [
         f"{line} --port {port}" if line.startswith("secondlook serve") else line for line in lines

@@ -68,13 +68,14 @@ def tune(
 
       secondlook tune my-data -o tuned --minutes 30
 
-      secondlook tune my-data -o tuned --clicks log.jsonl.gz
+      secondlook tune my-data -o by-clicks --clicks log.jsonl.gz
 
       secondlook serve tuned/ranker --index tuned/stages/index
     """
     if clicks is not None and expander is not None:
         raise typer.BadParameter("goes without --expander", param_hint="--clicks")
     tuning = Tuning(data, output, base, minutes, depth, device, clicks, expander)
+    tuning.claim()
     for number, (name, stage) in enumerate(tuning.stages, start=1):
         typer.secho(f"[{number}/{len(tuning.stages)}] {name}", bold=True)
         stage()

@@ -76,11 +76,36 @@ class Tuning:
         """The ranker, where it helps."""
         return self.output / "ranker"
 
+    def claim(self) -> None:
+        """Raises SecondlookError where the folder was begun with other arguments.
+
+        Their results would pass for the results of these.
+        """
+        from secondlook.data.durable import write_at_once
+        from secondlook.errors import SecondlookError
+
+        asked = {
+            "DATA": str(self.data.resolve()),
+            "--base": self.base,
+            "--depth": self.depth,
+            "--clicks": self.clicks and str(self.clicks.resolve()),
+            "--expander": self.expander,
+        }
+        kept = self.results / "asked.json"
+        before = json.loads(kept.read_text("utf-8")) if kept.is_file() else asked
+        others = [f"{name} {value}" for name, value in before.items() if asked[name] != value]
+        if others:
+            raise SecondlookError(
+                f"{self.output} was begun with {', '.join(others)}; give the same to go on, or "
+                "another folder to begin anew"
+            )
+        self.results.mkdir(parents=True, exist_ok=True)
+        write_at_once(kept, json.dumps(asked))
+
     def _index(self) -> None:
         from secondlook.cli.index import index
 
         if not self.index.exists():
-            self.results.mkdir(parents=True, exist_ok=True)
             index(str(_file(self.data, "corpus")), self.index)
 
     def _clicks(self) -> None:
