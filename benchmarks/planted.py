@@ -1,6 +1,6 @@
 """Noise reduction on planted noise: a fifth of the known positives are hidden among the unlabelled.
 
-    secondlook mine I queries.jsonl qrels/train.tsv --ranks 1-50 --negatives 10 -o train.parquet
+    secondlook mine I queries.jsonl qrels/train.tsv --ranks 1-50 --negatives 3 -o train.parquet
     secondlook mine I queries.jsonl qrels/dev.tsv --ranks 1-50 --negatives 20 -o dev.parquet
     python benchmarks/planted.py train.parquet dev.parquet --base MiniLM --work WORK --seeds 1 2
 

@@ -1,11 +1,11 @@
 """`secondlook tune`, killed once in the middle of each stage and called again each time.
 
-    python benchmarks/tune_killed.py DATA -o OUT --base e5-small --minutes 13 --depth 50
+    python benchmarks/tune_killed.py DATA -o OUT --base e5-small --minutes 13 --whole
     python benchmarks/tune_killed.py DATA -o OUT2 --base e5-small --minutes 13 --like OUT
 
-The middle is half of what the stage took in `--like`, a folder whose seconds this program noted.
-With `--whole` nothing is killed. The seconds of each stage are noted in OUT.seconds.json. Of the
-same data and recipe, the verdicts of a killed and a whole one are to be the same.
+With `--whole` nothing is killed. The seconds of each stage are noted in OUT.seconds.json; the
+middle is half of what the stage took in `--like`. Its recipe is taken, too, which else depends on
+how fast the machine is just then; in the end all runs and weights are compared, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from shutil import copyfile
 
 STAGE = re.compile(r"^\[\d+/\d+\] (.+)$")
 USUAL = {
@@ -43,6 +44,10 @@ def main() -> None:
     command = [sys.executable, "-m", "secondlook", "tune", str(given.data), "-o", str(given.output)]
     seconds: dict[str, float] = {}
     killed: set[str] = set()
+    stages = given.output / "stages"
+    if given.like:
+        stages.mkdir(parents=True)
+        copyfile(given.like / "stages" / "recipe.toml", stages / "recipe.toml")
     began, calls = time.monotonic(), 0
     while True:
         calls += 1
@@ -54,6 +59,12 @@ def main() -> None:
     print(
         f"exit code {code} after {calls} calls, {minutes:.1f} minutes; killed in {sorted(killed)}"
     )
+    if given.like:
+        for path in sorted(stages.rglob("*")):
+            if path.name.endswith((".trec.gz", ".safetensors")) and "trained.work" not in str(path):
+                other = given.like / "stages" / path.relative_to(stages)
+                same = other.read_bytes() == path.read_bytes()
+                print(f"{path.relative_to(stages)}: {'the same' if same else 'ANOTHER'}")
     sys.exit(code)
 
 
