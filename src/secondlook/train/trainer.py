@@ -63,8 +63,8 @@ class GroupTrainer(Trainer):
         groups, order, encode = data
         self._order = order
         self.network, self._learning = network, learning
-        self.backward_tokens = learning.settings.backward_tokens
         small = args.device.type == "cpu"
+        self.backward_tokens = learning.settings.backward_tokens or (4096 if small else 65_536)
         self._forward_tokens = learning.settings.forward_tokens or (1024 if small else 16_384)
         self.pairs, self.last_loss = 0, float("nan")
         keep = learning.settings.average
