@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from secondlook.evaluate.compare import Comparisons
 
+_VALIDATED = 30
+"""Hits per query that training is validated on: enough to tell one set of weights from another."""
+
 
 @dataclass(frozen=True)
 class Tuning:
@@ -168,7 +171,7 @@ class Tuning:
         from secondlook.cli.mine import mine
 
         (self.results / "groups").mkdir(exist_ok=True)
-        for part in ("train", "dev"):
+        for part, depth in {"train": self.depth, "dev": min(self.depth, _VALIDATED)}.items():
             groups = self.results / "groups" / f"{part}.parquet"
             if not groups.exists():
                 mine(
@@ -177,7 +180,7 @@ class Tuning:
                     str(self._qrels(part)),
                     groups,
                     run=str(self._run("bm25", part)),
-                    ranks=f"1-{self.depth}",
+                    ranks=f"1-{depth}",
                     all_=part == "dev",
                 )
 
