@@ -121,8 +121,7 @@ class Candidates:
         for query_id, ids in self.ids.items():
             documents = np.stack([self.documents[one] for one in ids])
             scores = after(self.queries[query_id], documents, best, share)
-            hits = sorted(map(Hit, ids, map(float, scores)), key=lambda hit: -hit.score)
-            rankings.append(Ranking(query_id, tuple(hits)))
+            rankings.append(Ranking.of(query_id, map(Hit, ids, map(float, scores))))
         return list(evaluate(self.qrels, rankings, ["nDCG@10"]).per_query["nDCG@10"].values())
 
 
