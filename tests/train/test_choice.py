@@ -5,15 +5,11 @@ from __future__ import annotations
 import pytest
 
 from invented import invent
-from secondlook.encode.encoder import Encoder
-from secondlook.encode.settings import EncodeSettings
 from secondlook.train import choice
-from secondlook.train.groups import Group, Groups, write_groups
+from secondlook.train.groups import write_groups
 from secondlook.train.plan import PhasePlan, Plan, validations
 from secondlook.train.recipe import DataSettings
 from secondlook.train.run import job
-from secondlook.types import Document, Query
-from tiny import tokenizer
 
 
 @pytest.fixture
@@ -49,16 +45,3 @@ def test_what_fits_is_not_cut(work, monkeypatch):
     monkeypatch.setattr(choice, "estimate", lambda job: measured(job, step=0.01, query=0.001))
     recipe, _ = choice.fitted(work, 600)
     assert recipe == work.recipe
-
-
-@pytest.mark.parametrize(
-    ("long", "most", "expected"), [(1, 512, 256), (3, 512, 404), (20, 512, 404), (3, 300, 300)]
-)
-def test_nine_in_ten_of_the_pairs_are_read_whole(tmp_path, long, most, expected):
-    words = [400] * long + [20] * (20 - long)
-    documents = tuple(Document(str(n), "a " * count) for n, count in enumerate(words))
-    group = Group(Query("q", "b"), documents, (1, *[-1] * 19), tuple(range(1, 21)))
-    write_groups(tmp_path / "some.parquet", [group], about={})
-    encoder = Encoder(tokenizer(), EncodeSettings(max_length=most))
-    found = choice.reading_length(Groups([tmp_path / "some.parquet"]), encoder)
-    assert found == expected  # [CLS] b [SEP], the words, [SEP]

@@ -210,27 +210,23 @@ class Tuning:
     def _choose(self, recipe: Path) -> None:
         """Say what will be done before it is."""
         from secondlook.data.durable import write_at_once
-        from secondlook.encode.encoder import Encoder
-        from secondlook.model.checkpoint import open_checkpoint, read_tokenizer
-        from secondlook.train.choice import fitted, reading_length, whole_recipe
-        from secondlook.train.groups import Groups
+        from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.train.choice import fitted, whole_recipe
         from secondlook.train.recipe import DataSettings, resolved
         from secondlook.train.run import job
 
         data = DataSettings(train=("train.parquet",), validation="dev.parquet")
-        groups, untuned = self.results / "groups", open_checkpoint(self._ranker("untuned"))
-        encoder = Encoder(read_tokenizer(untuned.folder), untuned.settings.encode)
-        max_length = reading_length(Groups([groups / data.train[0]]), encoder)
+        longest = open_checkpoint(self._ranker("untuned")).settings.encode.max_length
         work = job(
-            whole_recipe(self.base, data, max_length),
-            groups,
+            whole_recipe(self.base, data, longest),
+            self.results / "groups",
             self._ranker("trained"),
             base=self.base,
             device=self.device,
         )
         chosen, plan = fitted(work, self.minutes * 60)
         write_at_once(recipe, resolved(chosen))
-        typer.echo(f"{plan}; pairs of up to {max_length} tokens")
+        typer.echo(f"{plan}; pairs of up to {chosen.encode['max_length']} tokens")
 
     def _export(self) -> None:
         """For OpenVINO, which is the fastest on a CPU, where it is installed."""

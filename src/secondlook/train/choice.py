@@ -6,44 +6,28 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from secondlook.train.groups import Groups
 from secondlook.train.plan import estimate, validations
 from secondlook.train.recipe import Recipe
 from secondlook.train.settings import ListwisePhase
 
 if TYPE_CHECKING:
-    from secondlook.encode.encoder import Encoder
     from secondlook.train.plan import Plan
     from secondlook.train.recipe import DataSettings
     from secondlook.train.run import Job
 
 _MOST_EPOCHS = 3.0
-_USUAL_TOKENS = 256
-_READ_WHOLE = 0.9
-_SAMPLED_GROUPS = 64
+_MOST_TOKENS = 256
 _MOST_LOOKS = 3
 """Validations of a training that is cut short, beside that of the start."""
 _FEWEST_QUERIES = 50
 
 
-def reading_length(groups: Groups, encoder: Encoder) -> int:
-    """Tokens enough for nine in ten of the pairs, but no more than the encoder reads.
-
-    Longer ones are rare, and each makes every pair beside it in a batch as long.
-    """
-    sample = groups[:: max(1, len(groups) // _SAMPLED_GROUPS)]
-    pairs = [(group.query, document) for group in sample for document in group.documents]
-    lengths = [len(pair) for pair in encoder.encode(pairs)]
-    enough = ceil(np.quantile(lengths, _READ_WHOLE))
-    return min(encoder.settings.max_length, max(_USUAL_TOKENS, enough))
-
-
-def whole_recipe(base: str, data: DataSettings, max_length: int) -> Recipe:
+def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
     """A warm start, then lists of one positive and five hard negatives, three times over.
 
     Begun as a bi-encoder it cannot fall far; with few judgments the papers' joint form does.
+    `longest` is how many tokens the base can read.
     """
     listwise = {
         "phase": "listwise",
@@ -57,7 +41,7 @@ def whole_recipe(base: str, data: DataSettings, max_length: int) -> Recipe:
     return Recipe.model_validate(
         {
             "base": base,
-            "encode": {"max_length": max_length},
+            "encode": {"max_length": min(longest, _MOST_TOKENS)},
             "data": data,
             "phases": ({"phase": "warm"}, listwise),
         }
