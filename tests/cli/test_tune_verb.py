@@ -80,9 +80,16 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
         given = {"base": "e5", "minutes": 1, "depth": 10, "device": None, "clicks": None}
         return Tuning(data=data, output=data.parent / "out", expander=None, **given | changes)
 
+    others = ({"base": "e6"}, {"depth": 20}, {"clicks": data / "log.jsonl"})
+    for changes in others:
+        tuning(**changes).claim()  # nothing is made yet: a wrong word can be mended
     tuning().claim()
+    stages = tuning().results
+    (stages / "qrels").mkdir()
+    for made in ("untuned", "train.bm25.trec.gz", "qrels/train.tsv"):
+        (stages / made).touch()
     tuning(minutes=5, device="cpu").claim()
-    for changes in ({"base": "e6"}, {"depth": 20}, {"clicks": data / "log.jsonl"}):
+    for changes in others:
         with pytest.raises(SecondlookError, match="was begun with --"):
             tuning(**changes).claim()
 

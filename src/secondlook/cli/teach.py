@@ -45,16 +45,15 @@ def teach(
     from secondlook.score.ranker import Ranker
     from secondlook.train.groups import Groups, write_groups
 
-    given, ranker = (
-        Groups([groups]),
-        Ranker.load(teacher, backend=backend.value, precision=precision.value),
-    )
+    given = Groups([groups])
+    ranker = Ranker.load(teacher, backend=backend.value, precision=precision.value)
     job = {
         "groups": given.fingerprint,
         "teacher": fingerprint(open_checkpoint(teacher)),
         "encode": ranker.settings.encode.model_dump(mode="json"),
         "backend": f"{backend.value} {precision.value}",
     }
+    output.parent.mkdir(parents=True, exist_ok=True)
     made = PartialLines(output, job)
 
     def rows(some: list[Group]) -> list[str]:

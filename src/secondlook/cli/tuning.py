@@ -80,13 +80,20 @@ class Tuning:
         return self.output / "ranker"
 
     def claim(self) -> None:
-        """Raises SecondlookError where the folder was begun with other arguments.
+        """Raises SecondlookError where the folder holds what was made with other arguments.
 
-        Their results would pass for the results of these.
+        It would pass for the results of these.
         """
         from secondlook.data.durable import write_at_once
         from secondlook.errors import SecondlookError
 
+        first_made = {
+            "DATA": self.index,
+            "--base": self._ranker("untuned"),
+            "--depth": self._run("bm25", "train"),
+            "--clicks": self._qrels("train"),
+            "--expander": self._qrels("train"),
+        }
         asked = {
             "DATA": str(self.data.resolve()),
             "--base": self.base,
@@ -96,7 +103,11 @@ class Tuning:
         }
         kept = self.results / "asked.json"
         before = json.loads(kept.read_text("utf-8")) if kept.is_file() else asked
-        others = [f"{name} {value}" for name, value in before.items() if asked[name] != value]
+        others = [
+            f"{name} {value}"
+            for name, value in before.items()
+            if asked[name] != value and first_made[name].exists()
+        ]
         if others:
             raise SecondlookError(
                 f"{self.output} was begun with {', '.join(others)}; give the same to go on, or "

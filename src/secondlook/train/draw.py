@@ -99,7 +99,8 @@ def usable(groups: Groups, draw: Draw, *, teacher: bool, labels: bool) -> Usable
         room = draw.negatives + (draw.positives - shown if draw.fill else 0)
         documents += shown + min(negatives, room)
     if not rows:
-        wanted, verb = ("a teacher's scores", "teach") if teacher else ("both labels", "mine")
+        wanted = "a teacher's scores" if teacher else "both a positive and a negative"
+        verb = "teach" if teacher else "mine"
         files = ", ".join(path.name for path in groups.paths)
         raise SecondlookError(
             f"no query of {files} has {wanted}; make the groups anew with `secondlook {verb}`"
