@@ -1,6 +1,9 @@
-.PHONY: check lint types imports docs test format package
+.PHONY: check quick lint types imports docs test format package
 
 check: lint types imports docs test  ## what CI runs, in an environment that is already there
+
+quick: lint types imports docs  ## the same without real weights, clusters and browsers
+	pytest -m "not slow and not real"
 
 lint:
 	ruff format --check .
