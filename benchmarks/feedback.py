@@ -24,6 +24,7 @@ from secondlook.data import read_corpus, read_qrels, read_queries, read_run
 from secondlook.evaluate.measures import evaluate
 from secondlook.model.biencoder import read_biencoder
 from secondlook.retrieve import open_index
+from secondlook.retrieve.expand import text_of
 from secondlook.train.groups import Group, write_groups
 from secondlook.types import Hit, Ranking
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from secondlook.types import Document, Qrels
+    from secondlook.types import Qrels
 
 LISTS = {"dl21": "msmarco-v2-dl21", "dl19": "msmarco-dl", "dl20": "msmarco-dl"}
 TRIED = ((5, 0.6), (8, 0.3))
@@ -123,11 +124,6 @@ class Candidates:
             scores = after(self.queries[query_id], documents, best, share)
             rankings.append(Ranking.of(query_id, map(Hit, ids, map(float, scores))))
         return list(evaluate(self.qrels, rankings, ["nDCG@10"]).per_query["nDCG@10"].values())
-
-
-def text_of(document: Document) -> str:
-    """Title and text."""
-    return f"{document.title} {document.text}".strip()
 
 
 def figures(given: argparse.Namespace) -> None:

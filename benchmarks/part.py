@@ -4,7 +4,7 @@ r"""A part of a set that is too large for a short measure.
       --first dev=500 --first test=1000 --documents 5000
 
 Of each split named the first queries stay, by the order of its judgments; a split that is not named
-stays whole. With --documents the corpus shrinks too: what is relevant to a query of a named split
+stays whole. With --documents the corpus shrinks too: what is judged for a query of a named split
 stays, and as many others as there is room for, drawn at random (seed 0).
 """
 
@@ -28,12 +28,12 @@ def main() -> None:
     given = arguments.parse_args()
     limits = {name: int(count) for name, count in (one.split("=") for one in given.first)}
     (given.output / "qrels").mkdir(parents=True)
-    relevant: set[str] = set()
+    judged: set[str] = set()
     for path in sorted((given.data / "qrels").glob("*.tsv")):
         qrels = read_qrels(path)
         if path.stem in limits:
             qrels = dict(islice(qrels.items(), limits[path.stem]))
-            relevant |= {doc for judged in qrels.values() for doc in judged}
+            judged |= {doc for own in qrels.values() for doc in own}
         write_qrels(given.output / "qrels" / path.name, qrels)
         print(f"{path.stem}: {len(qrels):,} queries")
     [queries], [corpus] = given.data.glob("queries.*"), given.data.glob("corpus.*")
@@ -41,11 +41,11 @@ def main() -> None:
     if given.documents is None:
         copyfile(corpus, given.output / corpus.name)
         return
-    others = sorted({document.id for document in read_corpus(corpus)} - relevant)
-    drawn = random.Random(0).sample(others, given.documents - len(relevant))
-    kept = relevant | set(drawn)
+    others = sorted({document.id for document in read_corpus(corpus)} - judged)
+    drawn = random.Random(0).sample(others, given.documents - len(judged))
+    kept = judged | set(drawn)
     write_corpus(given.output / corpus.name, (one for one in read_corpus(corpus) if one.id in kept))
-    print(f"{given.documents:,} documents, {len(relevant):,} of them judged")
+    print(f"{given.documents:,} documents, {len(judged):,} of them judged")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ def given(tmp_path):
 
 
 def test_every_candidate_gets_the_teachers_score(tmp_path, given):
-    assert "5 queries, scored by teacher" in in_process(*given, tmp_path / "taught.parquet")
+    assert "5 queries, scored by teacher: 30 pairs" in in_process(
+        *given, tmp_path / "taught.parquet"
+    )
     taught = Groups([tmp_path / "taught.parquet"])
     assert taught.about == ({"labels": "clicks", "teacher": "teacher"},)
     ranker = Ranker.load(tmp_path / "teacher")
@@ -34,7 +36,7 @@ def test_every_candidate_gets_the_teachers_score(tmp_path, given):
 def test_interrupted_it_goes_on(tmp_path, given, monkeypatch):
     in_process(*given, tmp_path / "whole.parquet")
     monkeypatch.setattr(teach, "_GROUPS_AT_ONCE", 2)
-    scored, score = [], Ranker.score
+    scored, score = [], Ranker.scored
 
     def interrupted(self, pairs):
         if len(scored) == 2:
@@ -43,11 +45,11 @@ def test_interrupted_it_goes_on(tmp_path, given, monkeypatch):
         return score(self, pairs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Ranker, "score", interrupted)
+        patched.setattr(Ranker, "scored", interrupted)
         in_process(*given, tmp_path / "taught.parquet", fails=True)
     assert not (tmp_path / "taught.parquet").exists()
     monkeypatch.setattr(
-        Ranker, "score", lambda self, pairs: scored.append(-1) or score(self, pairs)
+        Ranker, "scored", lambda self, pairs: scored.append(-1) or score(self, pairs)
     )
     in_process(*given, tmp_path / "taught.parquet")
     assert scored.count(-1) == 1, "four of the five queries were done"

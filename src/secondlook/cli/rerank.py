@@ -106,8 +106,8 @@ def rerank(
     cheap, keep = _cascade(cascade)
     digest, total = _survey(_cut(read_run(run), depth), asked, queries, keep)
     corpus = open_index(index)
-    scorer = _Watched(ranker, backend, precision)
-    chooser = _Watched(cheap, backend, precision) if cheap else None
+    scorer = Watched(ranker, backend, precision)
+    chooser = Watched(cheap, backend, precision) if cheap else None
     job = {
         "pairs": digest,
         "corpus": corpus.card.fingerprint,
@@ -173,7 +173,7 @@ def _on_ray(
     typer.echo(f"{output}: {total:,} pairs")
 
 
-class _Watched:
+class Watched:
     """A ranker, with what a person wants to know of its work."""
 
     def __init__(self, source: str, backend: Backend, precision: Precision) -> None:
@@ -210,6 +210,7 @@ class _Watched:
         return made
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """The ranker's scores."""
         began = monotonic()
         scored = self.ranker.scored(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
@@ -223,6 +224,7 @@ class _Watched:
         self.advance(pairs)
 
     def cost(self) -> str:
+        """What was scored, how fast, and what was cut short."""
         spent = f"{self._pairs:,} pairs"
         if self._seconds:
             rate = self._pairs / self._seconds

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.rerank import Backend, Precision
+from secondlook.cli.rerank import Backend, Precision, Watched
 
 if TYPE_CHECKING:
     from secondlook.train.groups import Group
@@ -40,25 +40,17 @@ def teach(
     """
     from secondlook.cli.progress import progress
     from secondlook.data.partial import PartialLines
-    from secondlook.model.checkpoint import base_name, open_checkpoint
-    from secondlook.score.exports import fingerprint
-    from secondlook.score.ranker import Ranker
+    from secondlook.model.checkpoint import base_name
     from secondlook.train.groups import Groups, write_groups
 
     given = Groups([groups])
-    ranker = Ranker.load(teacher, backend=backend.value, precision=precision.value)
-    job = {
-        "groups": given.fingerprint,
-        "teacher": fingerprint(open_checkpoint(teacher)),
-        "encode": ranker.settings.encode.model_dump(mode="json"),
-        "backend": f"{backend.value} {precision.value}",
-    }
+    scorer = Watched(teacher, backend, precision)
     output.parent.mkdir(parents=True, exist_ok=True)
-    made = PartialLines(output, job)
+    made = PartialLines(output, {"groups": given.fingerprint, **scorer.made_of})
 
     def rows(some: list[Group]) -> list[str]:
         pairs = [(group.query, document) for group in some for document in group.documents]
-        scores = iter(ranker.score(pairs).tolist())
+        scores = iter(scorer.score(pairs).tolist())
         return [json.dumps([next(scores) for _ in group.documents]) for group in some]
 
     with progress("scoring", "queries", len(given)) as advance:
@@ -69,4 +61,4 @@ def teach(
     )
     count = write_groups(output, taught, about=given.about[0] | {"teacher": base_name(teacher)})
     made.remove()
-    typer.echo(f"{output}: {count:,} queries, scored by {base_name(teacher)}")
+    typer.echo(f"{output}: {count:,} queries, scored by {base_name(teacher)}: {scorer.cost()}")

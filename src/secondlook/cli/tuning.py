@@ -80,41 +80,18 @@ class Tuning:
         return self.output / "ranker"
 
     def claim(self) -> None:
-        """Raises SecondlookError where the folder holds what was made with other arguments.
+        """Raises SecondlookError where the folder holds what was made with other arguments."""
+        from secondlook.cli.claim import claim
 
-        It would pass for the results of these.
-        """
-        from secondlook.data.durable import write_at_once
-        from secondlook.errors import SecondlookError
-
-        first_made = {
-            "DATA": self.index,
-            "--base": self._ranker("untuned"),
-            "--depth": self._run("bm25", "train"),
-            "--clicks": self._qrels("train"),
-            "--expander": self._qrels("train"),
+        judged = self._qrels("train")
+        asked: dict[str, tuple[str | int | None, Path]] = {
+            "DATA": (str(self.data.resolve()), self.index),
+            "--base": (self.base, self._ranker("untuned")),
+            "--depth": (self.depth, self._run("bm25", "train")),
+            "--clicks": (str(self.clicks.resolve()) if self.clicks else None, judged),
+            "--expander": (self.expander, judged),
         }
-        asked = {
-            "DATA": str(self.data.resolve()),
-            "--base": self.base,
-            "--depth": self.depth,
-            "--clicks": self.clicks and str(self.clicks.resolve()),
-            "--expander": self.expander,
-        }
-        kept = self.results / "asked.json"
-        before = json.loads(kept.read_text("utf-8")) if kept.is_file() else asked
-        others = [
-            f"{name} {value}"
-            for name, value in before.items()
-            if asked[name] != value and first_made[name].exists()
-        ]
-        if others:
-            raise SecondlookError(
-                f"{self.output} was begun with {', '.join(others)}; give the same to go on, or "
-                "another folder to begin anew"
-            )
-        self.results.mkdir(parents=True, exist_ok=True)
-        write_at_once(kept, json.dumps(asked))
+        claim(self.results, asked)
 
     def _index(self) -> None:
         from secondlook.cli.index import index

@@ -1,0 +1,35 @@
+"""A folder of results is for the arguments it was begun with."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> None:
+    """Note in the folder what was asked for: by name the value, and what is first made with it.
+
+    Raises SecondlookError where a value was another before and what is made with it is there: it
+    would pass for the result of what is asked now.
+    """
+    from secondlook.data.durable import write_at_once
+    from secondlook.errors import SecondlookError
+
+    kept = folder / "asked.json"
+    before = json.loads(kept.read_text("utf-8")) if kept.is_file() else {}
+    others = [
+        f"{name} {value}"
+        for name, value in before.items()
+        if asked[name][0] != value and asked[name][1].exists()
+    ]
+    if others:
+        raise SecondlookError(
+            f"{folder} was begun with {', '.join(others)}; give the same to go on, or another "
+            "folder to begin anew"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_at_once(kept, json.dumps({name: value for name, (value, _) in asked.items()}))
