@@ -12,9 +12,9 @@ QUERIES = [f"q{number}" for number in range(30)]
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 a 1\n{q} 0 b 0\n" for q in QUERIES))
+    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 a-{q} 1\n{q} 0 b-{q} 0\n" for q in QUERIES))
     for name, first, second in (("good", "a", "b"), ("bad", "b", "a")):
-        lines = [f"{q} Q0 {first} 1 2.0 t\n{q} Q0 {second} 2 1.0 t\n" for q in QUERIES]
+        lines = [f"{q} Q0 {first}-{q} 1 2.0 t\n{q} Q0 {second}-{q} 2 1.0 t\n" for q in QUERIES]
         (tmp_path / f"{name}.trec").write_text("".join(lines))
 
 

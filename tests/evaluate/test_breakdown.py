@@ -12,7 +12,7 @@ from secondlook.evaluate.compare import compare
 from secondlook.types import Document, Hit, Query, Ranking
 
 IDS = [f"q{number}" for number in range(12)]
-QRELS = {query: {"good": 1} for query in IDS}
+QRELS = {query: {"good": 1, f"other of {query}": 0} for query in IDS}
 
 
 def ranking(query, *doc_ids):

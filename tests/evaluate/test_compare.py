@@ -1,12 +1,22 @@
 import numpy as np
 import pytest
 
+from secondlook.errors import SecondlookError
 from secondlook.evaluate.compare import compare
 from secondlook.evaluate.verdict import sentence, warnings
 from secondlook.types import Hit, Ranking
 
 QUERIES = [f"q{number}" for number in range(40)]
-QRELS = {query: {"good": 1, "bad": 0, "worse": 0} for query in QUERIES}
+
+
+def judged(grades):
+    """The same grades for each query, of documents of its own: no query is a copy of another."""
+    return {
+        query: {f"{name} {query}": grade for name, grade in grades.items()} for query in QUERIES
+    }
+
+
+QRELS = judged({"good": 1, "bad": 0, "worse": 0})
 
 
 def run(places, documents=("bad", "worse")):
@@ -15,7 +25,7 @@ def run(places, documents=("bad", "worse")):
     for query, place in zip(QUERIES, places, strict=False):
         order = list(documents)
         order.insert(place, "good")
-        hits = [Hit(name, float(10 - at)) for at, name in enumerate(order)]
+        hits = [Hit(f"{name} {query}", float(10 - at)) for at, name in enumerate(order)]
         rankings.append(Ranking.of(query, hits))
     return rankings
 
@@ -37,11 +47,20 @@ def test_a_run_that_gains_everywhere_helps_and_the_other_way_round_hurts():
     assert one.more_queries == 0
 
 
-def test_the_same_run_twice_cannot_be_told_by_any_number_of_queries():
+def test_the_same_run_twice_is_said_to_be_identical():
     found = compared(run([0, 1] * 20), run([0, 1] * 20))
     assert found.runs[0].verdict == "cannot tell"
     assert found.runs[0].differences[0].more_queries is None
-    assert "any number of queries" in sentence(found.runs[0], found)
+    assert "identical (same documents, same scores) on all 40" in sentence(found.runs[0], found)
+
+
+def test_runs_of_other_scores_and_the_same_values_are_said_to_be_so():
+    base = run([0, 1] * 20)
+    new = [Ranking(r.query_id, tuple(Hit(h.doc_id, h.score / 2) for h in r.hits)) for r in base]
+    found = compared(base, new)
+    assert sentence(found.runs[0], found) == (
+        "cannot tell: RR@10 is the same (0.750) for each of 40 queries"
+    )
 
 
 def test_a_small_difference_says_how_many_more_queries_would_tell():
@@ -58,7 +77,7 @@ def test_a_small_difference_says_how_many_more_queries_would_tell():
 
 def test_harm_in_one_measure_outweighs_help_in_another():
     # the good document moves from place 2 to 1 everywhere, and nothing else is found any more
-    qrels = {query: {"good": 1, "bad": 1} for query in QUERIES}
+    qrels = judged({"good": 1, "bad": 1})
     base = run([1] * 40, documents=("x", "bad"))
     new = run([0] * 40, documents=("y", "z"))
     found = compared(base, new, measures=("RR@10", "R@10"), qrels=qrels)
@@ -82,12 +101,49 @@ def test_unjudged_results_are_warned_of_with_their_share():
     assert "only 33% of the top 10 of c are judged (100% of b)" in warning
 
 
-def test_missing_and_few_queries_are_warned_of():
+def test_many_missing_and_few_judged_queries_are_objected_to():
     qrels = {query: QRELS[query] for query in QUERIES[:10]}
     found = compared(run([0] * 40), run([0] * 8), qrels=qrels)
-    missing, few = warnings(found)
-    assert "c has no results for 2 of 10 judged queries" in missing
-    assert few.startswith("10 judged queries are few")
+    missing, few = found.runs[0].objections
+    assert (missing.code, few.code) == ("missing", "few-queries")
+    assert "c has no results for 2 of 10 judged queries" in missing.sentence
+    assert few.sentence.startswith("10 judged queries are few")
+    assert warnings(found) == []
+
+
+def test_one_missing_query_of_forty_is_warned_of():
+    found = compared(run([0] * 40), run([0] * 39))
+    assert found.runs[0].objections == ()
+    [warning] = warnings(found)
+    assert "c has no results for 1 of 40 judged queries" in warning
+
+
+def test_judgments_that_name_only_answers_make_no_alarm_of_unjudged_results():
+    found = compared(run([1] * 40), run([0] * 40), qrels=judged({"good": 1}))
+    assert found.runs[0].judged_share == pytest.approx(1 / 3)
+    [warning] = warnings(found)
+    assert warning.startswith("the judgments name only relevant documents, 1.0 for a query")
+
+
+def test_a_p_value_does_not_depend_on_what_else_is_compared():
+    base, new, other = run([1, 0, 1, 2] * 10), run([0, 0, 2, 1] * 10), run([2, 1, 0, 0] * 10)
+    alone = compared(base, new).runs[0].differences[0]
+    among = compared(base, other, new, measures=("R@1", "RR@10")).runs[1].differences[1]
+    assert (alone.randomisation, alone.low) == (among.randomisation, among.low)
+
+
+def test_runs_without_any_judged_query_are_refused():
+    strangers = [Ranking("other", (Hit("good", 1.0),))]
+    with pytest.raises(SecondlookError, match="none of the 40 judged ones"):
+        compared(run([0] * 40), strangers)
+    with pytest.raises(SecondlookError, match="c is empty"):
+        compared(run([0] * 40), [])
+
+
+def test_few_lost_queries_do_hurt_though_nothing_answers_them():
+    found = compared(run([0] * 40), run([0] * 30))
+    assert found.runs[0].verdict == "hurts"
+    assert [one.code for one in found.runs[0].objections] == ["missing"]
 
 
 def test_a_measure_spelled_twice_is_one_test():

@@ -9,8 +9,11 @@ import typer
 
 from secondlook.cli.arguments import Judgments, JudgmentsFormat, RunFormat
 from secondlook.cli.eval_ import labels
+from secondlook.evaluate.objections import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from rich.table import Table
 
     from secondlook.evaluate.compare import Comparison, Comparisons
@@ -47,7 +50,25 @@ def compare(
     ] = 0.05,
     require: Annotated[
         Requirement | None,
-        typer.Option(help="Exit with 3 unless the verdict on every new run is this one."),
+        typer.Option(
+            help="Exit with 3 unless the verdict on every new run is this one and nothing is "
+            "objected to."
+        ),
+    ] = None,
+    allow: Annotated[
+        list[Reason] | None,
+        typer.Option(
+            help="Accept the verdict in spite of this objection: copies among the judged queries, "
+            "equal scores that decide it, queries that a run has no results for, fewer than 25 "
+            "judged queries, an alpha above .1. Repeat the option for more.",
+        ),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            help="A file of queries, or irds:NAME: those of the same text are counted as one. "
+            "Without it, copies are known by their judgments and results alone."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, unrounded.")] = False,
     run_format: RunFormat = "auto",
@@ -60,6 +81,9 @@ def compare(
     measure and run in the table. Harm in one measure outweighs help in others. Where it cannot be
     told, you learn how many more judged queries would tell.
 
+    Objections say why a verdict should not be relied on; --require fails on them unless you --allow
+    them.
+
     [bold]Examples[/bold]
 
       secondlook compare qrels/test.tsv bm25.trec reranked.trec -m nDCG@10
@@ -68,7 +92,7 @@ def compare(
     """
     import numpy as np
 
-    from secondlook.data import read_qrels, read_run
+    from secondlook.data import read_qrels, read_queries, read_run
     from secondlook.evaluate.compare import compare as compare_runs
     from secondlook.evaluate.measures import DEFAULT_MEASURES
 
@@ -83,30 +107,33 @@ def compare(
         measures or DEFAULT_MEASURES,
         rng=np.random.default_rng(seed),
         alpha=alpha,
+        texts={query.id: query.text for query in read_queries(queries)} if queries else None,
     )
+    allowed = allow or ()
     if as_json:
-        typer.echo(json.dumps(as_json_of(found), indent=2))
+        typer.echo(json.dumps(as_json_of(found, allowed), indent=2))
     else:
-        show(found)
-    if require and any(run.verdict != require for run in found.runs):
+        show(found, allowed)
+    if require and not found.acceptable(allowed):
         raise typer.Exit(NOT_MET)
 
 
-def as_json_of(found: "Comparisons") -> object:
+def as_json_of(found: "Comparisons", allowed: "Collection[Reason]" = ()) -> object:
     """All figures, for machines."""
     from secondlook.evaluate.verdict import sentence, warnings
 
     said = asdict(found)
     for run, own in zip(found.runs, said["runs"], strict=True):
-        own["verdict"] = run.verdict
-        own["sentence"] = sentence(run, found)
+        own["verdict"] = run.verdict_allowing(allowed)
+        own["acceptable"] = run.acceptable(allowed)
+        own["sentence"] = sentence(run, found, allowed)
         for difference, values in zip(run.differences, own["differences"], strict=True):
             values["delta"] = difference.delta
     return said | {"warnings": warnings(found)}
 
 
-def show(found: "Comparisons") -> None:
-    """A table for each run, the verdict under it, and what to beware of."""
+def show(found: "Comparisons", allowed: "Collection[Reason]" = ()) -> None:
+    """A table for each run, the verdict under it with what is objected to, and warnings."""
     from rich.console import Console
     from rich.text import Text
 
@@ -115,10 +142,14 @@ def show(found: "Comparisons") -> None:
     console = Console()
     for run in found.runs:
         console.print(_table(run, found))
-        style = {"helps": "bold green", "hurts": "bold red"}.get(run.verdict, "bold yellow")
-        said = Text(sentence(run, found))
-        said.stylize(style, 0, len(run.verdict))
+        verdict = run.verdict_allowing(allowed)
+        style = {"helps": "bold green", "hurts": "bold red"}.get(verdict, "bold yellow")
+        said = Text(sentence(run, found, allowed))
+        said.stylize(style, 0, len(verdict))
         console.print(said)
+        for one in run.objections:
+            how = "Allowed" if one.code in allowed else "Objection"
+            console.print(Text(f"{how} ({one.code}): {one.sentence}", style="yellow"))
     for warning in warnings(found):
         console.print(Text(f"Beware: {warning}", style="yellow"))
 
@@ -131,7 +162,8 @@ def _table(run: "Comparison", found: "Comparisons") -> "Table":
 
     from secondlook.evaluate.verdict import figure_rows
 
-    title = Text(f"{run.run} against {found.base}, {found.queries} judged queries")
+    copied = f"{run.queries} different of " if run.queries < found.queries else ""
+    title = Text(f"{run.run} against {found.base}, {copied}{found.queries} judged queries")
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     table.add_column("")
     for one in run.differences:

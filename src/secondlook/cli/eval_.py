@@ -42,7 +42,8 @@ def eval_(
     """Evaluate runs against judgments, as trec_eval -c does.
 
     Ties are broken by document id, descending.
-    Judged queries without results count as zero, and the table says how many there were.
+    Judged queries without results count as zero, and the table says how many there were. A run
+    without results for any judged query is an error.
 
     [bold]Examples[/bold]
 
@@ -51,13 +52,15 @@ def eval_(
       secondlook eval irds:beir/scifact/test run.trec --per-query --json
     """
     from secondlook.data import read_qrels, read_run
-    from secondlook.evaluate.measures import DEFAULT_MEASURES, evaluate
+    from secondlook.evaluate.measures import DEFAULT_MEASURES, evaluate, require_answers
 
     judgments = read_qrels(qrels, qrels_format)
     evaluations = {
         run: evaluate(judgments, read_run(run, run_format), measures or DEFAULT_MEASURES)
         for run in runs
     }
+    for run, evaluation in evaluations.items():
+        require_answers(evaluation, run)
     if as_json:
         typer.echo(json.dumps(_as_json(qrels, evaluations, per_query=per_query), indent=2))
         return

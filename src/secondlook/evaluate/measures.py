@@ -52,10 +52,23 @@ def evaluate(
     every measure. A judged query without results counts as zero, and so does one for which a
     measure has no value (Accuracy, if nothing relevant was found).
     """
-    tally = _Tally(qrels, [parse_measure(spelling) for spelling in measures])
+    tally = Tally(qrels, [parse_measure(spelling) for spelling in measures])
     for ranking in rankings:
         tally.add(ranking)
     return tally.result()
+
+
+def require_answers(evaluation: Evaluation, run: str) -> None:
+    """Raises SecondlookError where the run has no results for any judged query."""
+    if evaluation.missing < evaluation.judged:
+        return
+    if not evaluation.unjudged:
+        raise SecondlookError(f"{run} is empty: it has no results for any query")
+    raise SecondlookError(
+        f"{run} has results for {evaluation.unjudged:,} queries, but for none of the "
+        f"{evaluation.judged:,} judged ones; give the judgments of its queries, or a run of the "
+        "judged ones"
+    )
 
 
 def refuse_strangers(qrels: Qrels, rankings: Iterable[Ranking]) -> None:
@@ -127,7 +140,7 @@ def _near_spellings(spelling: str) -> list[str]:
     ]
 
 
-class _Tally:
+class Tally:
     """The values so far, and the rankings that wait to be computed together."""
 
     def __init__(self, qrels: Qrels, measures: list[Measure]) -> None:
@@ -138,11 +151,13 @@ class _Tally:
             raise MalformedInput("the judgments", None, "there are none; is it the right file?")
         self.values: dict[Measure, dict[str, float]] = {measure: {} for measure in measures}
         self.found: set[str] = set()
+        """Judged queries that have results."""
         self.unjudged = 0
         self.waiting: dict[str, dict[str, float]] = {}
         self.hits_waiting = 0
 
     def add(self, ranking: Ranking) -> None:
+        """Take one ranking; those of queries without judgments are only counted."""
         if ranking.query_id not in self.judgments:
             self.unjudged += 1
             return
@@ -159,6 +174,7 @@ class _Tally:
             self._compute()
 
     def result(self) -> Evaluation:
+        """What all rankings so far come to."""
         self._compute()
         means, per_query = {}, {}
         for measure, known in self.values.items():
@@ -213,14 +229,20 @@ def _refuse_nul(ids: Iterable[str]) -> None:
             )
 
 
+def single_precision(ranking: Ranking) -> list[float]:
+    """The scores as trec_eval keeps them."""
+    with np.errstate(over="ignore"):  # beyond single precision is infinite, in trec_eval too
+        scores = np.array([hit.score for hit in ranking.hits], dtype=np.float32)
+    return [float(score) for score in scores]
+
+
 def _scores_without_ties(ranking: Ranking) -> dict[str, float]:
     """Scores that put the documents into trec_eval's order, whatever a provider does with ties.
 
     trec_eval keeps scores in single precision, so that what differs only beyond it is a tie; and
     not all providers break ties alike: that of RR@10 takes ids in ascending order.
     """
-    with np.errstate(over="ignore"):  # beyond single precision is infinite, in trec_eval too
-        scores = np.array([hit.score for hit in ranking.hits], dtype=np.float32).tolist()
+    scores = single_precision(ranking)
     documents = [hit.doc_id for hit in ranking.hits]
     _refuse_nul(documents)
     ordered = sorted(zip(scores, documents, strict=True), reverse=True)

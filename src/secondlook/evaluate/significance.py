@@ -105,13 +105,18 @@ def power(effect: float, queries: int, alpha: float) -> float:
 def queries_needed(deltas: Floats, alpha: float) -> int | None:
     """How many queries would tell, in 8 of 10 cases, if the difference really is what was seen.
 
-    None where that is no number: nothing was seen, or so little that a million would not do.
+    None where that is no number: one query does not show how much queries differ; or nothing was
+    seen, or so little that a million would not do.
     """
-    spread = deltas.std(ddof=1) if len(deltas) > 1 else 0.0
-    if spread < _ROUNDING or abs(deltas.mean()) < _ROUNDING:
+    if len(deltas) < 2 or abs(deltas.mean()) < _ROUNDING:
         return None
+    # all of n queries must gain for a randomisation test's p of 2^(1-n): fewer can never tell
+    fewest = 1 + int(np.ceil(np.log2(1 / alpha)))
+    spread = max(deltas.std(ddof=1), _ROUNDING)
     effect = min(abs(deltas.mean()) / spread, 10.0)  # beyond, two queries do
-    enough = 2
+    if power(effect, fewest, alpha) >= POWER:
+        return fewest
+    enough = fewest
     while power(effect, enough, alpha) < POWER:
         enough *= 2
         if enough > MOST_QUERIES:

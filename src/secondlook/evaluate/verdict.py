@@ -5,20 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secondlook.evaluate.compare import ENOUGH_JUDGED
+from secondlook.evaluate.objections import SMALL_SHARE, missing_told
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from secondlook.evaluate.compare import Comparison, Comparisons, Difference
+    from secondlook.evaluate.objections import Reason
 
-FEW_QUERIES = 25
 
-
-def sentence(run: Comparison, among: Comparisons) -> str:
+def sentence(run: Comparison, among: Comparisons, allowed: Collection[Reason] = ()) -> str:
     """The verdict on a run and its reason; it begins with the verdict."""
-    if run.verdict == "cannot tell":
-        return f"cannot tell: {_doubt(run.differences[0], among)}"
-    for_it = [one for one in run.differences if one.verdict == run.verdict]
-    against = [one for one in run.differences if one.verdict not in (run.verdict, "cannot tell")]
-    said = f"{run.verdict}: " + ", ".join(map(_change, for_it))
+    if run.identical:
+        return (
+            "cannot tell: the runs are identical (same documents, same scores) on all "
+            f"{among.queries} judged queries"
+        )
+    void = run.voided_by(allowed)
+    told = [one for one in run.differences if one.verdict != "cannot tell"]
+    if void and told:
+        return f"cannot tell: {', '.join(map(_change, told))}, but {void.sentence}"
+    verdict = run.verdict_allowing(allowed)
+    if verdict == "cannot tell":
+        return f"cannot tell: {_doubt(run.differences[0], run)}"
+    for_it = [one for one in told if one.verdict == verdict]
+    against = [one for one in told if one.verdict != verdict]
+    said = f"{verdict}: " + ", ".join(map(_change, for_it))
     if against:
         said += f"; but {', '.join(map(_change, against))}"
     first = for_it[0]
@@ -29,26 +41,39 @@ def sentence(run: Comparison, among: Comparisons) -> str:
 
 
 def warnings(found: Comparisons) -> list[str]:
-    """What makes the figures doubtful."""
-    said = [
+    """What makes the figures doubtful, apart from what is objected to."""
+    said = _unjudged(found)
+    missing = [(found.base, found.missing), *((run.run, run.missing) for run in found.runs)]
+    said += [
+        missing_told(name, count, found.queries)
+        for name, count in missing
+        if 0 < count <= SMALL_SHARE * found.queries
+    ]
+    said += [
+        f"{found.queries} judged queries are only {run.queries} different ones for {run.run}; "
+        "copies are counted once"
+        for run in found.runs
+        if 0 < found.queries - run.queries <= SMALL_SHARE * found.queries
+    ]
+    return said
+
+
+def _unjudged(found: Comparisons) -> list[str]:
+    """Few results are judged where judgments name only answers: that is no fault of a run."""
+    few = [run for run in found.runs if run.judged_share < ENOUGH_JUDGED]
+    if few and found.only_relevant:
+        told = (
+            f"the judgments name only relevant documents, {found.only_relevant:.1f} for a query on "
+            "average; every other result counts as irrelevant"
+        )
+        return [told]
+    return [
         f"only {run.judged_share:.0%} of the top 10 of {run.run} are judged "
         f"({found.judged_share:.0%} of {found.base}); the others count as irrelevant, so a run "
         "that finds what no one has judged looks worse than it is. Judge these, or look at "
         "-m 'nDCG(judged_only=True)@10' too"
-        for run in found.runs
-        if run.judged_share < ENOUGH_JUDGED
+        for run in few
     ]
-    missing = [(found.base, found.missing), *((run.run, run.missing) for run in found.runs)]
-    said += [
-        f"{name} has no results for {count} of {found.queries} judged queries; each counts as zero"
-        for name, count in missing
-        if count
-    ]
-    if found.queries < FEW_QUERIES:
-        said.append(
-            f"{found.queries} judged queries are few; even a large difference may be theirs alone"
-        )
-    return said
 
 
 def figure_rows(run: Comparison, among: Comparisons) -> list[tuple[str, list[str]]]:
@@ -79,14 +104,18 @@ def _p(value: float) -> str:
     return "< .001" if value < 0.001 else f"{value:.3f}".removeprefix("0")
 
 
-def _doubt(one: Difference, among: Comparisons) -> str:
+def _doubt(one: Difference, run: Comparison) -> str:
+    if one.wins == one.losses == 0:
+        return f"{one.measure} is the same ({one.base:.3f}) for each of {run.queries} queries"
     said = (
         f"{one.measure} {one.base:.3f} → {one.new:.3f} ({one.delta:+.3f}) may be chance "
         f"(p {_p(one.adjusted)})"
     )
-    if one.detectable:
+    if run.queries == 1:
+        return f"{said}; one query does not show how much queries differ"
+    if one.detectable and one.detectable > abs(one.delta):
         said += (
-            f". {among.queries} queries would show a difference of {one.detectable:.3f} or more in "
+            f". {run.queries} queries would show a difference of {one.detectable:.3f} or more in "
             "8 of 10 cases"
         )
     if one.more_queries is None:
