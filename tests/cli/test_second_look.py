@@ -63,15 +63,46 @@ def test_every_hit_gets_the_rankers_score(data):
 
 
 def test_only_the_best_of_the_first_look_are_seen(data):
+    rerank(data, out="whole.trec")
     assert "6 pairs" in rerank(data, "--depth", "2")
+    scores = {
+        (r.query_id, hit.doc_id): hit.score for r in read_run(data / "whole.trec") for hit in r.hits
+    }
+    for ranking in read_run(data / "second.trec"):
+        best, rest = ranking.hits[:2], ranking.hits[2:]
+        assert {hit.doc_id for hit in best} == {"d0", "d1"}
+        own = [scores[ranking.query_id, hit.doc_id] for hit in best]
+        assert [hit.score for hit in best] == pytest.approx(own, abs=1e-5)
+        assert [hit.doc_id for hit in rest] == list(TEXTS)[2:]  # as the first look had them
+        singles = np.array([hit.score for hit in ranking.hits[1:]], np.float32)
+        assert (np.diff(singles) < 0).all()
+
+
+def test_raw_scores_are_only_of_what_was_scored(data):
+    rerank(data, "--depth", "2", "--raw")
     made = {r.query_id: {hit.doc_id for hit in r.hits} for r in read_run(data / "second.trec")}
     assert made == {query_id: {"d0", "d1"} for query_id in QUERIES}
+
+
+def test_a_shallow_re_ranking_is_not_charged_with_the_hits_it_did_not_see(data):
+    rerank(data, "--depth", "2")
+    write_qrels(data / "qrels.tsv", {query_id: {"d9": 1, "d0": 0} for query_id in QUERIES})
+    runs = [data / name for name in ("first.trec", "second.trec")]
+    said = json.loads(secondlook("eval", data / "qrels.tsv", *runs, "-m", "R@100", "--json"))
+    assert [run["means"]["R@100"] for run in said["runs"]] == [1.0, 1.0]
 
 
 def test_killed_it_goes_on_to_the_same_run(data):
     given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
     given += ["--ranker", data / "ranker"]  # each query is a batch
     check_a_kill(data / "second.trec", "_PAIRS_AT_ONCE", "rerank", data / "first.trec", *given)
+
+
+def test_killed_at_a_depth_it_goes_on_to_the_same_run_with_all_hits(data):
+    given = ["--index", data / "index", "--queries", data / "queries.jsonl", "--depth", "12"]
+    given += ["--ranker", data / "ranker"]
+    check_a_kill(data / "second.trec", "_PAIRS_AT_ONCE", "rerank", data / "first.trec", *given)
+    assert {len(ranking.hits) for ranking in read_run(data / "second.trec")} == {len(TEXTS)}
 
 
 def test_texts_that_were_cut_are_counted(data):

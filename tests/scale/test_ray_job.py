@@ -181,6 +181,7 @@ def test_reranking_on_ray_is_reranking(tmp_path):
     secondlook("index", tmp_path / "corpus.jsonl", tmp_path / "index")
     given = ["rerank", tmp_path / "first.trec", "--index", tmp_path / "index"]
     given += ["--queries", tmp_path / "queries.jsonl", "--ranker", tmp_path / "ranker"]
+    given += ["--depth", 12]
     secondlook(*given, "-o", tmp_path / "here.trec")
     secondlook(*given, "-o", tmp_path / "there.trec", "--ray", "local")
     assert (tmp_path / "there.trec").read_bytes() == (tmp_path / "here.trec").read_bytes()

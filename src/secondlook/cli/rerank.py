@@ -51,21 +51,27 @@ def rerank(
     ranker: Annotated[str, typer.Option(help="A ranker: a folder or a hub id.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")],
     depth: Annotated[
-        int | None, typer.Option(help="Re-rank only the best so many hits of a query.", min=1)
+        int | None,
+        typer.Option(
+            help="Re-rank only the best so many hits of a query; the others stay below them in "
+            "the order they had.",
+            min=1,
+        ),
     ] = None,
     cascade: Annotated[
         str | None,
         typer.Option(
             metavar="RANKER:KEEP",
-            help="Let a cheaper ranker choose the KEEP hits of each query that this one sees.",
+            help="Let a cheaper ranker choose the KEEP hits of each query that this one sees; the "
+            "others stay below them in the order they had.",
         ),
     ] = None,
     raw: Annotated[
         bool,
         typer.Option(
             "--raw",
-            help="Write the ranker's own scores, not fused, and a line for each window: what "
-            "`fuse tune` learns from.",
+            help="Write the ranker's own scores, not fused, a line for each window, and nothing "
+            "that was not scored: what `fuse tune` and `calibrate` learn from.",
         ),
     ] = False,
     backend: Annotated[
@@ -98,13 +104,13 @@ def rerank(
     from secondlook.cli.progress import progress
     from secondlook.data import read_queries, read_run
     from secondlook.data.partial import PartialRun
-    from secondlook.rank import cut
+    from secondlook.rank import cut, with_tails
     from secondlook.retrieve import open_index
     from secondlook.scale.rerank import reranker
 
     asked = {query.id: query for query in read_queries(queries)}
     cheap, keep = _cascade(cascade)
-    digest, total = _survey(_cut(read_run(run), depth), asked, queries, keep)
+    digest, total = _survey(read_run(run), asked, queries, depth, keep)
     corpus = open_index(index)
     scorer = Watched(ranker, backend, precision)
     chooser = Watched(cheap, backend, precision) if cheap else None
@@ -112,6 +118,7 @@ def rerank(
         "pairs": digest,
         "corpus": corpus.card.fingerprint,
         "rankers": [one.made_of for one in (chooser, scorer) if one],
+        "depth": depth,
         "keep": keep,
         "raw": raw,
     }
@@ -122,10 +129,10 @@ def rerank(
             reranker, index.absolute(), reachable(ranker), backend.value, precision.value
         )
         batches = _batches(_cut(read_run(run), depth), scorer.at_once)
-        _on_ray(ray, output, job, tools, asked, batches, total)
+        _on_ray(ray, output, job, tools, asked, batches, total, read_run(run))
         return
     made = PartialRun(output, job)
-    rankings = _cut(read_run(run), depth)
+    rankings, whole = _cut(read_run(run), depth), read_run(run)
     before = sum(_pairs(ranking, keep) for ranking in islice(rankings, made.finished))
     with progress("re-ranking", "pairs", total) as advance:
         advance(before)
@@ -136,7 +143,8 @@ def rerank(
             wanted = [asked[ranking.query_id] for ranking in batch]
             if chooser:
                 batch = cut(wanted, batch, corpus, chooser, keep, chooser.ranker.fusion)
-            made.add(scorer.look(wanted, batch, corpus, raw=raw))
+            looks = scorer.look(wanted, batch, corpus, raw=raw)
+            made.add(looks if raw else list(with_tails(looks, whole)))
     made.finish()
     if chooser:
         typer.echo(f"{cheap}: {chooser.cost()}, to keep {keep} of each query")
@@ -151,12 +159,14 @@ def _on_ray(
     asked: Mapping[str, Query],
     batches: Iterable[list[Ranking]],
     total: int,
+    first: Iterable[Ranking],
 ) -> None:
     """The same batches as on one machine, each a part of the job."""
     from itertools import chain
 
     from secondlook.cli.progress import progress
     from secondlook.data import read_run, write_run
+    from secondlook.rank import with_tails
     from secondlook.scale.parts import Parts
     from secondlook.scale.ray_job import run
     from secondlook.scale.rerank import as_work
@@ -168,7 +178,7 @@ def _on_ray(
     with progress("re-ranking", "pairs", total) as advance:
         run(address, parts.missing(count), tools, advance=advance)
     done = (read_run(path, "trec") for path in parts.results(count))
-    write_run(output, chain.from_iterable(done), tag="secondlook")
+    write_run(output, with_tails(chain.from_iterable(done), first), tag="secondlook")
     parts.remove()
     typer.echo(f"{output}: {total:,} pairs")
 
@@ -258,7 +268,11 @@ def _cut(rankings: Iterable[Ranking], depth: int | None) -> Iterator[Ranking]:
 
 
 def _survey(
-    rankings: Iterable[Ranking], asked: Mapping[str, Query], queries: str, keep: int
+    rankings: Iterable[Ranking],
+    asked: Mapping[str, Query],
+    queries: str,
+    depth: int | None,
+    keep: int,
 ) -> tuple[str, int]:
     """What the job is made of and how many pairs it has; a query without text is refused here."""
     from secondlook.errors import MissingQuery
@@ -270,7 +284,7 @@ def _survey(
         query = asked[ranking.query_id]
         hits = (part for hit in ranking.hits for part in (hit.doc_id, repr(hit.score)))
         digest.update("\x00".join((query.id, query.text, str(query.type), *hits)).encode() + b"\n")
-        total += _pairs(ranking, keep)
+        total += sum(_pairs(cut, keep) for cut in _cut([ranking], depth))
     return digest.hexdigest(), total
 
 

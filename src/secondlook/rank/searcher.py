@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from secondlook.rank.fusion import second_look
-from secondlook.types import Ranking
+from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from secondlook.rank.fusion import Fusion
     from secondlook.types import Corpus, Query, Retriever, Scorer
@@ -48,6 +48,29 @@ def rerank(
     ]
     scores = iter(scorer.score(pairs).tolist())
     return [second_look(r, [next(scores) for _ in r.hits], fusion) for r in rankings]
+
+
+def with_tails(reranked: Iterable[Ranking], first: Iterable[Ranking]) -> Iterator[Ranking]:
+    """Each ranking with the other hits of the first stage below it, in the order they had there.
+
+    Both come in the same order of queries; `first` may have more of them. The scores of the added
+    hits only say their order: each is by 1 lower than that of the hit above.
+    """
+    whole = iter(first)
+    for ranking in reranked:
+        before = next(other for other in whole if other.query_id == ranking.query_id)
+        yield _with_tail(ranking, before)
+
+
+def _with_tail(ranking: Ranking, first: Ranking) -> Ranking:
+    seen = {hit.doc_id for hit in ranking.hits}
+    rest = [hit.doc_id for hit in first.hits if hit.doc_id not in seen]
+    if not rest:
+        return ranking
+    lowest = ranking.hits[-1].score
+    step = max(1.0, abs(lowest) * 1e-6)  # trec_eval reads single precision
+    tail = (Hit(doc_id, lowest - step * below) for below, doc_id in enumerate(rest, start=1))
+    return Ranking(ranking.query_id, (*ranking.hits, *tail))
 
 
 def cut(
