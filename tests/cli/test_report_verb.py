@@ -70,6 +70,38 @@ def written(folder, *more):
     return page.read_text("utf-8")
 
 
+def test_its_p_values_are_those_of_a_comparison_of_all_runs(folder):
+    (folder / "other.trec").write_text(run_lines(lambda n: ["bad", "x", f"good{n}"]))
+    (folder / "experiment.toml").write_text(f'others = ["other.trec"]\n{TOML}')
+    (folder / "all.txt").write_text(
+        (folder / "one.txt").read_text() + (folder / "two.txt").read_text()
+    )
+    runs = [folder / name for name in ("base.trec", "other.trec", "new.trec")]
+    measures = ("-m", "RR@10", "-m", "nDCG@10")
+    said = json.loads(in_process("compare", folder / "all.txt", *runs, *measures, "--json"))
+    first, second = (one["adjusted"] for one in said["runs"][1]["differences"])
+    assert first < 0.01
+    page = written(folder)
+    assert f"by Holm</td><td class=n>{first:.4f}</td><td class=n>{second:.4f}</td>" in page
+
+
+def test_objections_stand_below_the_verdict(folder):
+    (folder / "experiment.toml").write_text(TOML.replace(', "two.txt"', ""))
+    page = written(folder)
+    assert "15 judged queries are few" in page
+    assert page.index("15 judged queries are few") < page.index("The figures")
+
+
+def test_answers_alone_are_not_held_against_a_run(folder):
+    for name in ("one.txt", "two.txt"):
+        lines = (folder / name).read_text().splitlines(keepends=True)
+        (folder / name).write_text("".join(line for line in lines if line.endswith("1\n")))
+    page = written(folder)
+    assert "the judgments name only relevant documents, 1.0 for a query" in page
+    assert "only 50%" not in page
+    assert "Judged are" not in page
+
+
 def test_the_verdict_stands_first_and_the_rest_in_its_order(plain):
     parts = ["<b>Helps</b>", "The figures", "Query by query", "<h2>Where", "Most helped"]
     parts += ["Most hurt", "To make it again"]

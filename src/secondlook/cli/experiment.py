@@ -29,6 +29,9 @@ class Experiment(Settings):
     """The run as it is."""
     new: tuple[str, ...] = Field(min_length=1)
     """The run as it would be."""
+    others: tuple[str, ...] = ()
+    """Further runs that were tested with it: p-values are corrected for these too, as by `compare`
+    of all of them."""
     corpus: str | None = None
     """An index folder or a corpus file: texts for the queries' stories and two breakdowns."""
     ranker: str | None = None
@@ -52,7 +55,7 @@ def _placed(experiment: Experiment, folder: Path) -> Experiment:
 
     placed: dict[str, object] = {
         key: tuple(map(place, getattr(experiment, key)))
-        for key in ("qrels", "queries", "base", "new")
+        for key in ("qrels", "queries", "base", "new", "others")
     }
     if experiment.corpus:
         placed["corpus"] = place(experiment.corpus)

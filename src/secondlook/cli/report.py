@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from secondlook.cli.experiment import Experiment
     from secondlook.evaluate.breakdown import Facet
-    from secondlook.evaluate.compare import Difference
+    from secondlook.evaluate.compare import Comparisons, Difference
     from secondlook.evaluate.report import Calibrated, ShownHit, Story
     from secondlook.types import Document, Qrels, Query, Ranking
 
@@ -52,7 +52,6 @@ def report(
     from secondlook.cli.experiment import asked, judgments, rankings, read_experiment, texts
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.breakdown import break_down
-    from secondlook.evaluate.compare import compare
     from secondlook.evaluate.depth import depth_curve, same_hits
     from secondlook.evaluate.report import Report, report_page
 
@@ -62,7 +61,7 @@ def report(
     queries = asked(about.queries, qrels)
     base, new = rankings(about.base, qrels), rankings(about.new, qrels)
     names = [" + ".join(Path(path).name for path in paths) for paths in (about.base, about.new)]
-    found = compare(qrels, (names[0], base), [(names[1], new)], about.measures, rng=rng)
+    found = _compared(about, qrels, queries, (names[0], base), (names[1], new), rng)
     first = found.runs[0].differences[0]
     known = texts(about.corpus, _wanted(about, qrels, base, new)) if about.corpus else {}
     facets = _facets(about, qrels, queries, base, known)
@@ -84,6 +83,26 @@ def report(
     )
     write_at_once(output, page)
     typer.echo(f"{output}: {len(page.encode()) / 1e6:.2f} MB; {found.runs[0].verdict}")
+
+
+def _compared(
+    about: Experiment,
+    qrels: Qrels,
+    queries: Sequence[Query],
+    base: tuple[str, Sequence[Ranking]],
+    new: tuple[str, Sequence[Ranking]],
+    rng: np.random.Generator,
+) -> Comparisons:
+    """The new run alone, as a comparison of all runs finds it."""
+    from dataclasses import replace
+
+    from secondlook.cli.experiment import rankings
+    from secondlook.evaluate.compare import compare
+
+    texts = {query.id: query.text for query in queries}
+    others = [(path, rankings([path], qrels)) for path in about.others]
+    found = compare(qrels, base, [*others, new], about.measures, rng=rng, texts=texts)
+    return replace(found, runs=found.runs[-1:])
 
 
 def _wanted(

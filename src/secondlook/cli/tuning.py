@@ -318,6 +318,7 @@ class Tuning:
             "queries": [str(self._queries.resolve())],
             "base": [str(self._run("bm25", "test").resolve())],
             "new": [str(self._run("tuned", "test").resolve())],
+            "others": [str(self._run("untuned", "test").resolve())],
             "corpus": str(self.index.resolve()),
             "ranker": str(self._ranker("tuned").resolve()),
             "measures": ["nDCG@10"],
@@ -335,21 +336,15 @@ class Tuning:
 
     def verdict(self) -> Comparisons:
         """BM25 against the untuned and the tuned ranker, told and kept beside the report."""
-        import numpy as np
-
         from secondlook.cli.compare import as_json_of, show
-        from secondlook.data import read_qrels, read_run
+        from secondlook.data import read_qrels, read_queries, read_run
         from secondlook.data.durable import write_at_once
         from secondlook.evaluate.compare import compare
 
         runs = [(name, read_run(self._run(name, "test"))) for name in ("bm25", "untuned", "tuned")]
-        found = compare(
-            read_qrels(self._qrels("test")),
-            runs[0],
-            runs[1:],
-            ["nDCG@10"],
-            rng=np.random.default_rng(0),
-        )
+        qrels = read_qrels(self._qrels("test"))
+        texts = {query.id: query.text for query in read_queries(self._queries)}
+        found = compare(qrels, runs[0], runs[1:], ["nDCG@10"], texts=texts)
         show(found)
         write_at_once(self.output / "verdict.json", json.dumps(as_json_of(found), indent=2))
         return found

@@ -108,22 +108,25 @@ def _verdict(report: Report, run: Comparison) -> str:
     said = sentence(run, report.found)
     word, _, reason = said.partition(": ")
     kind = run.verdict.replace(" ", "-")
-    beware = "".join(f'<p class="warning">{escape(one)}.</p>' for one in warnings(report.found))
+    doubts = [*(one.sentence for one in run.objections), *warnings(report.found)]
+    beware = "".join(f'<p class="warning">{escape(one)}.</p>' for one in doubts)
+    copied = f"{run.queries} different of " if run.queries < report.found.queries else ""
     return (
         f'<div class="verdict {kind}"><b>{escape(word.capitalize())}</b><p>{escape(reason)}.</p>'
         f'<p class="small">{escape(run.run)} against {escape(report.found.base)}, '
-        f"{report.found.queries} judged queries.</p></div>{beware}"
+        f"{copied}{report.found.queries} judged queries.</p></div>{beware}"
     )
 
 
 def _figures_table(run: Comparison, found: Comparisons) -> str:
     shares = (
-        f"Judged are {run.judged_share:.0%} of the new run's top 10, {found.judged_share:.0%} of "
+        f" Judged are {run.judged_share:.0%} of the new run's top 10, {found.judged_share:.0%} of "
         "the base's."
     )
     told = (
         "The interval is a BCa bootstrap over queries. The verdict goes by the randomisation test "
-        f"after Holm's correction for all measures. {shares}"
+        "after Holm's correction for all measures and runs compared."
+        f"{'' if found.only_relevant else shares}"
     )
     header = ["", *(one.measure for one in run.differences)]
     lines = [[name, *cells] for name, cells in figure_rows(run, found)]
