@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from secondlook.errors import MissingDocument
-from secondlook.rank import Fusion, Searcher, cut, rerank
+from secondlook.rank import Fusion, Searcher, cut, rerank, with_tails
 from secondlook.retrieve.memory import MemoryIndex
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -80,3 +80,24 @@ def test_a_cascade_keeps_what_the_cheap_scorer_likes_with_the_first_looks_scores
     kept = cut(queries, rankings, MemoryIndex(DOCUMENTS), scorer, keep=2)
     assert kept == [Ranking("a", (Hit("1", 3.0), Hit("3", 1.0))), rankings[1]]
     assert {query.id for query, _ in scorer.seen[0]} == {"a"}, "b is short enough already"
+
+
+def test_hits_that_were_not_re_ranked_stay_below_in_their_order():
+    first = [
+        Ranking.of(query, [Hit(name, float(9 - at)) for at, name in enumerate("abcd")])
+        for query in ("q1", "q2", "q3")
+    ]
+    looks = [Ranking.of(query, [Hit("a", -7.5), Hit("c", 1e9)]) for query in ("q1", "q3")]
+    made = list(with_tails(looks, iter(first)))
+    assert [ranking.query_id for ranking in made] == ["q1", "q3"]
+    assert [hit.doc_id for hit in made[0].hits] == ["c", "a", "b", "d"]
+    assert [hit.score for hit in made[0].hits] == [1e9, -7.5, -8.5, -9.5]
+
+
+@pytest.mark.parametrize("lowest", [-3e8, 0.0, 1e-7, 5e7])
+def test_their_scores_make_no_ties_in_single_precision(lowest):
+    first = Ranking.of("q", [Hit(f"d{at:03}", float(-at)) for at in range(500)])
+    [made] = with_tails([Ranking("q", (Hit("d000", lowest),))], [first])
+    scores = np.array([hit.score for hit in made.hits], np.float32)
+    assert (np.diff(scores) < 0).all()
+    assert [hit.doc_id for hit in made.hits] == [hit.doc_id for hit in first.hits]
