@@ -1,7 +1,7 @@
-"""How often `secondlook compare` cries wolf, and how often it finds a wolf.
+"""The false-positive rate of `secondlook compare`, and its power.
 
-False alarms: two runs made of one real run by adding independent noise to its scores, so that they
-differ by chance only. Power: a real pair of runs, of which so many queries are drawn at random.
+False positives: two runs made of one real run by adding independent noise to its scores, so that
+they differ by chance only. Power: a real pair of runs, of which so many queries are drawn at random.
 
     python benchmarks/gate.py QRELS BASE_RUN NEW_RUN... --trials 1000
 """
@@ -31,7 +31,7 @@ def noisy(rankings: list[Ranking], rng: np.random.Generator) -> list[Ranking]:
     return made
 
 
-def false_alarms(qrels: Qrels, rankings: list[Ranking], trials: int) -> Counter[str]:
+def false_positives(qrels: Qrels, rankings: list[Ranking], trials: int) -> Counter[str]:
     said: Counter[str] = Counter()
     for seed in range(trials):
         rng = np.random.default_rng(seed)
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000)
     asked = parser.parse_args()
     qrels, rankings = read_qrels(asked.qrels), list(read_run(asked.base))
-    said = false_alarms(qrels, rankings, asked.trials)
+    said = false_positives(qrels, rankings, asked.trials)
     print(f"chance only, {asked.trials} trials: {dict(said)}", flush=True)
     for path in asked.new:
         rng = np.random.default_rng(0)
