@@ -92,22 +92,6 @@ def test_the_joint_form_is_what_the_tokenizers_own_template_gives(family, query,
     assert features.segments.tolist() == expected.type_ids
 
 
-@given(st.text(max_size=40), st.text(max_size=80))
-def test_words_are_the_pre_tokenizers_words_and_special_tokens_are_their_own(family, query, text):
-    reference = Tokenizer.from_str(family.to_str())
-    reference.encode_special_tokens = True
-    encoding = reference.encode(query, text)
-    parts = [
-        (place, None) if owner is None else (owner, word)
-        for place, (owner, word) in enumerate(
-            zip(encoding.sequence_ids, encoding.word_ids, strict=True), start=2
-        )
-    ]
-    numbers = {part: number for number, part in enumerate(dict.fromkeys(parts))}
-    features = encode(family, query, text, max_query_length=500, max_length=1000)
-    assert features.words.tolist() == [numbers[part] for part in parts]
-
-
 def test_figure_3_of_dr_bert_who_may_attend_to_whom_follows_from_the_words(bert):
     features = encode(bert, "definition of bogue", "fake", strm=True)
     assert spelled(bert, features) == "[CLS] definition of bog ##ue [SEP] fake [SEP]"
