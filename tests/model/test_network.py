@@ -160,14 +160,38 @@ def test_pickled_weights_are_refused(bare):
             load(bare)
 
 
-def test_remote_code_is_refused(bare):
-    config = json.loads((bare / "config.json").read_text())
+def name_code(folder, **changes):
+    config = json.loads((folder / "config.json").read_text()) | changes
     config["auto_map"] = {"AutoModel": "modeling_evil.Evil"}
-    (bare / "config.json").write_text(json.dumps(config))
-    (bare / "modeling_evil.py").write_text("raise SystemExit('run!')")
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "modeling_evil.py").write_text("raise SystemExit('run!')")
+
+
+def test_remote_code_is_refused(bare):
+    name_code(bare, model_type="evil")
     for load in (load_model, new_joint, new_warm):
         with pytest.raises(CheckpointProblem, match="auto_map"):
             load(bare)
+
+
+def test_a_plain_architecture_that_names_code_loads_without_running_it(tmp_path):
+    folder = tiny.save(tiny.classifier(), tmp_path / "plain")
+    batch = tiny.batch(30, 21)
+    before = scores(load_model(folder).network, batch)
+    name_code(folder)
+    torch.testing.assert_close(scores(load_model(folder).network, batch), before)
+    assert isinstance(new_joint(folder).network, Joint)
+    assert isinstance(new_warm(folder).network, Warm)
+
+
+def test_weights_that_a_plain_architecture_does_not_know_need_the_code_and_are_refused(tmp_path):
+    folder = tiny.save(tiny.classifier(), tmp_path / "plain")
+    name_code(folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["bert.encoder.layer.0.gate.weight"] = torch.zeros(2, 2)
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(CheckpointProblem, match=r"gate\.weight.*never run"):
+        load_model(folder)
 
 
 def test_a_tokenizer_of_another_model_is_refused(tmp_path):

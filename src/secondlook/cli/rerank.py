@@ -202,6 +202,7 @@ class Watched:
         }
         self.at_once = _DOCUMENTS_AT_ONCE if settings.encode.windows else _PAIRS_AT_ONCE
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
+        self._cut_queries: set[str] = set()
 
     def look(
         self, queries: list[Query], rankings: list[Ranking], corpus: Corpus, *, raw: bool
@@ -225,6 +226,8 @@ class Watched:
         scored = self.ranker.scored(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
         self._cut_tokens += int(scored.cut.sum())
+        for place in scored.cut_query.nonzero()[0].tolist():
+            self._cut_queries.add(pairs[place][0].id)
         self._count(len(pairs), began)
         return scored.scores
 
@@ -239,8 +242,10 @@ class Watched:
         if self._seconds:
             rate = self._pairs / self._seconds
             spent += f" in {self._seconds:,.1f} s ({rate:,.1f} a second)"
+        if self._cut_queries:
+            spent += f"; {len(self._cut_queries):,} queries were cut short"
         if not self._cut_texts:
-            return f"{spent}, no text cut short"
+            return f"{spent}, no text cut short" if not self._cut_queries else spent
         return (
             f"{spent}; {self._cut_texts:,} of {self._pairs:,} texts were longer than the ranker "
             f"reads and cut short, by {self._cut_tokens / self._cut_texts:,.0f} tokens on average"

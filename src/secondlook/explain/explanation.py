@@ -82,6 +82,8 @@ class Explanation:
     """What the score is the sum of, where the form of the ranker has parts."""
     cut: int
     """How many of the document's tokens the ranker did not see."""
+    cut_query: int
+    """How many of the query's."""
     windows: tuple[WindowScore, ...]
     """The parts a long document was scored by; one for a short one."""
     window: int

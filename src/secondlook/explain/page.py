@@ -32,8 +32,9 @@ def page(said: Explanation) -> str:
         f"<h2>Query</h2>{_text(said.query_words, largest)}",
         f"<h2>Document</h2>{_text(said.document_words, largest)}",
     ]
-    if said.cut:
-        body.append(f"<p class=warning>{said.cut} tokens of the document were not seen.</p>")
+    for side, cut in (("query", said.cut_query), ("document", said.cut)):
+        if cut:
+            body.append(f"<p class=warning>{cut} tokens of the {side} were not seen.</p>")
     if len(said.windows) > 1:
         body.append(_windows(said))
     body.append("<h2>What each word adds</h2>" + _attributions(said))

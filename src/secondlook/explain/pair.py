@@ -68,6 +68,7 @@ def explain(
         float(ranker.shown(scored.scores)[0]),
         parts,
         int(scored.cut[0]),
+        int(scored.cut_query[0]),
         tuple(
             WindowScore(window.start, window.end, float(score))
             for window, score in zip(windows, scores, strict=True)

@@ -1,7 +1,7 @@
 """The checkpoint folder: found, read, and written at once. Nothing here needs torch.
 
 It is a plain Hugging Face model (`config.json`, `model.safetensors`, `tokenizer.json`) beside
-`secondlook.json`. A cross-encoder without `secondlook.json` is read too, with defaults.
+`secondlook.json`. A cross-encoder without `secondlook.json` is read too: `imported` says how.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
 from secondlook.data.durable import sync, write_at_once
-from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import CheckpointProblem, UnknownName
-from secondlook.model.settings import Lineage, RankerSettings
+from secondlook.model.imported import SavedFiles, longest_input, settings_of
+from secondlook.model.settings import RankerSettings
 from secondlook.recipe import Settings
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DOWNLOADED = ["*.safetensors", "*.json", "*.txt"]
 _BEHIND_PADDING = {"camembert", "mpnet", "roberta", "xlm-roberta"}
 """Families that number positions from behind the padding index."""
+_ARCHITECTURES = _BEHIND_PADDING | {
+    *("albert", "bart", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert"),
+    *("mt5", "t5"),
+}
+"""What transformers itself has: where such a model names code of its own, it loads without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def open_checkpoint(source: str | Path) -> Checkpoint:
     if (folder / CARD).is_file():
         settings = read_settings(folder / CARD, RankerSettings)
     else:
-        settings = _plain_settings(folder, config, base_name(source))
+        settings = _imported_settings(folder, config, base_name(source))
     limit = position_limit(config)
     if limit is not None and settings.encode.max_length > limit:
         raise CheckpointProblem(
@@ -103,14 +108,19 @@ def _download(hub_id: str) -> Path:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """`config.json`; raises CheckpointProblem where the model would run code of its own."""
+    """`config.json`; raises CheckpointProblem where the model can only run by code of its own."""
     config = read_json(folder / "config.json")
-    if "auto_map" in config:
+    if "auto_map" in config and config.get("model_type") not in _ARCHITECTURES:
         raise CheckpointProblem(
             f"{folder} needs code that comes with the model (`auto_map` in config.json), and such "
             "code is never run here; take a model of an architecture that transformers has itself"
         )
     return config
+
+
+def brings_code(folder: Path) -> bool:
+    """Whether the folder names code of its own, which is never run."""
+    return "auto_map" in read_json(folder / "config.json")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -192,12 +202,27 @@ def _undamaged(path: Path) -> Path:
         ) from error
 
 
-def _plain_settings(folder: Path, config: Mapping[str, Any], base: str) -> RankerSettings:
-    """Settings for a cross-encoder that was not made here."""
-    return RankerSettings(
-        encode=EncodeSettings.model_validate({"max_length": max_length(folder, config)}),
-        activation=_activation(folder, config),
-        lineage=Lineage(base=base),
+def _imported_settings(folder: Path, config: Mapping[str, Any], base: str) -> RankerSettings:
+    """Settings for a cross-encoder that was not made here, as its authors meant it."""
+    try:
+        return settings_of(saved_files(folder, config), position_limit(config), base)
+    except ValueError as error:
+        raise CheckpointProblem(f"{folder} {error}") from error
+
+
+def saved_files(folder: Path, config: Mapping[str, Any]) -> SavedFiles:
+    """What transformers and sentence-transformers wrote beside the weights."""
+
+    def read(name: str) -> dict[str, Any]:
+        return read_json(folder / name) if (folder / name).is_file() else {}
+
+    modules = folder / "modules.json"
+    return SavedFiles(
+        config,
+        read("tokenizer_config.json"),
+        read("sentence_bert_config.json"),
+        read("config_sentence_transformers.json"),
+        json.loads(modules.read_text("utf-8")) if modules.is_file() else [],
     )
 
 
@@ -208,15 +233,8 @@ def base_name(source: str | Path) -> str:
 
 
 def max_length(folder: Path, config: Mapping[str, Any]) -> int:
-    """The longest input that tokenizer, sentence-transformers' settings and positions all allow."""
-    limits = [position_limit(config)]
-    for name, key in (
-        ("tokenizer_config.json", "model_max_length"),
-        ("sentence_bert_config.json", "max_seq_length"),
-    ):
-        if (folder / name).is_file():
-            limits.append(read_json(folder / name).get(key))
-    return int(min((limit for limit in limits if limit), default=512))
+    """The longest input that sentence-transformers' or the tokenizer's settings allow."""
+    return longest_input(saved_files(folder, config), position_limit(config))
 
 
 def position_limit(config: Mapping[str, Any]) -> int | None:
@@ -228,21 +246,6 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
         padding = config.get("pad_token_id")
         positions -= (1 if padding is None else padding) + 1
     return int(positions)
-
-
-def _activation(folder: Path, config: Mapping[str, Any]) -> Literal["identity", "sigmoid"]:
-    """What sentence-transformers would apply to the logit, so that scores are the same there.
-
-    Two logits become one here, their difference, and it leaves two as they are: identity.
-    """
-    if len(config.get("id2label", ("", ""))) == 2:  # transformers leaves its default of two out
-        return "identity"
-    named = config.get("sentence_transformers", {}).get("activation_fn")
-    named = named or config.get("sbert_ce_default_activation_function")
-    if (folder / "config_sentence_transformers.json").is_file():
-        theirs = read_json(folder / "config_sentence_transformers.json")
-        named = theirs.get("activation_fn") or named
-    return "identity" if named and named.endswith(".Identity") else "sigmoid"
 
 
 def files_fingerprint(folder: Path) -> str:

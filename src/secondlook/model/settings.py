@@ -98,7 +98,7 @@ class RankerSettings(Settings):
     frozen: FrozenSettings | None = None
     trained: bool = True
     """Whether scores mean anything; a new joint ranker has a random head until it is trained."""
-    activation: Literal["identity", "sigmoid"] = "identity"
+    activation: Literal["identity", "sigmoid", "tanh"] = "identity"
     """What users see of a score where there is no calibration. `sigmoid` is the default of
     sentence-transformers for one logit, and kept for cross-encoders that come from there."""
     calibration: Annotated[

@@ -63,6 +63,7 @@ class Scored:
     scores: NDArray[np.float32]  # [pairs]
     cut: NDArray[np.intp]  # [pairs], how many tokens of the document did not fit
     best: NDArray[np.intp]  # [pairs], which of the document's windows scored highest
+    cut_query: NDArray[np.intp]  # [pairs], how many tokens of the query did not fit
 
 
 class Ranker:
@@ -137,14 +138,18 @@ class Ranker:
         rows = [row for one in encoded for row in one.rows]
         scores = self.backend.logits(rows)
         cut = np.array([row.cut for row in rows], np.intp)
+        cut_query = np.array([max(row.cut_query for row in one.rows) for one in encoded], np.intp)
         windows = self.settings.encode.windows
         if windows is None or not encoded:
-            return Scored(scores, cut, np.zeros_like(cut))
+            return Scored(scores, cut, np.zeros_like(cut), cut_query)
         counts = np.array([len(one.rows) for one in encoded])
         starts = np.cumsum(counts) - counts
         best = [int(np.argmax(some)) for some in np.split(scores, starts[1:])]
         return Scored(
-            pool(scores, counts.tolist(), windows), np.add.reduceat(cut, starts), np.array(best)
+            pool(scores, counts.tolist(), windows),
+            np.add.reduceat(cut, starts),
+            np.array(best),
+            cut_query,
         )
 
     def scored(self, pairs: Sequence[Pair]) -> Scored:
@@ -203,4 +208,6 @@ class Ranker:
             return calibrate(scores, self.settings.calibration)
         if self.settings.activation == "identity":
             return scores
+        if self.settings.activation == "tanh":
+            return np.tanh(scores)
         return sigmoid(scores.astype(np.float64)).astype(np.float32)

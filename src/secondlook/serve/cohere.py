@@ -78,6 +78,8 @@ def _meta(version: str, look: SecondLook, model: str | None, cut_asked: int | No
         )
     if cut:
         warnings.append(f"truncated: {cut} of {size} documents were longer than the ranker reads")
+    if outcome.cut_query.any():
+        warnings.append("truncated: the query was longer than the ranker reads")
     if model is not None and model != look.name:
         warnings.append(f"{model!r} is not served here; {look.name!r} answered")
     if cut_asked is not None and cut_asked < reads:

@@ -65,6 +65,7 @@ class Outcome:
     scored: NDArray[np.bool_]  # [pairs]
     scores: NDArray[np.float32]  # [pairs], raw; 0 where not scored
     cut: NDArray[np.intp]  # [pairs], how many tokens of the document were not seen
+    cut_query: NDArray[np.intp]  # [pairs], how many tokens of the query were not seen beside it
     passages: list[tuple[int, int]]
     """Where the best window of each document stands in its text, in characters."""
     windows: list[int]
@@ -212,6 +213,7 @@ class ScoringQueue:
             scored=np.zeros(size, np.bool_),
             scores=np.zeros(size, np.float32),
             cut=np.zeros(size, np.intp),
+            cut_query=np.zeros(size, np.intp),
             passages=[(0, 0)] * size,
             windows=[0] * size,
             tokens=np.zeros(size, np.intp),
@@ -334,14 +336,21 @@ class ScoringQueue:
     def _deliver(self, chunk: _Chunk, encoded: list[Encoded], made: Scored) -> None:
         finished = []
         with self._changed:
-            for (job, place), one, score, cut, best in zip(
-                chunk, encoded, made.scores, made.cut.tolist(), made.best.tolist(), strict=True
+            for (job, place), one, score, cut, cut_query, best in zip(
+                chunk,
+                encoded,
+                made.scores,
+                made.cut.tolist(),
+                made.cut_query.tolist(),
+                made.best.tolist(),
+                strict=True,
             ):
                 if job.over:
                     continue
                 job.outcome.scores[place] = score
                 job.outcome.scored[place] = True
                 job.outcome.cut[place] = cut
+                job.outcome.cut_query[place] = cut_query
                 job.outcome.passages[place] = one.spans[best]
                 job.outcome.windows[place] = len(one.rows)
                 job.outcome.tokens[place] = sum(map(len, one.rows))

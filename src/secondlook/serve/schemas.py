@@ -260,7 +260,8 @@ class RankerInfo(BaseModel):
     base: str
     form: str
     max_length: int
-    max_query_length: int
+    max_query_length: int | None
+    """None: the query may fill the whole of `max_length`."""
     windows: bool
     scores: Literal["calibrated", "sigmoid"]
     """Both from 0 to 1; only the first are probabilities."""

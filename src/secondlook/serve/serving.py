@@ -239,7 +239,7 @@ def unit_scores(ranker: Ranker, scores: NDArray[np.float32]) -> NDArray[np.float
     A ranker that is not calibrated may show any number. Its sigmoid has the same order, but is no
     probability.
     """
-    if ranker.settings.calibration is None and ranker.settings.activation == "identity":
+    if ranker.settings.calibration is None and ranker.settings.activation != "sigmoid":
         return sigmoid(scores.astype(np.float64)).astype(np.float32)
     return ranker.shown(scores)
 
