@@ -100,6 +100,34 @@ def test_both_maps_stand_side_by_side_the_rankers_own_first(make):
     assert np.array(own.document_to_query).shape == shape[::-1]
 
 
+@pytest.mark.parametrize("beta", [-12.0, -1e4])
+def test_attention_that_carries_nothing_is_not_drawn_and_the_page_says_so(beta):
+    ranker = warm()
+    ranker.backend.network.beta.data.fill_(beta)
+    said = explain(QUERY, DOCUMENT, ranker)
+    assert said.attention == ()
+    assert said.attention_note.startswith("query and document hardly attend to each other")
+    largest = float(said.attention_note.split("largest weight ")[1].split(")")[0])
+    assert 0 <= largest < 1e-3
+    page = said.to_html()
+    assert "<svg" not in page
+    assert "Query and document hardly attend to each other" in page
+    assert "its score is a comparison of two vectors" in page
+
+
+def test_a_warm_ranker_that_learned_to_attend_has_its_maps_drawn():
+    said = explain(QUERY, DOCUMENT, warm())  # its gate is open
+    assert (len(said.attention), said.attention_note) == (2, "")
+    assert said.to_html().count("<svg") == 2
+
+
+def test_of_two_maps_that_look_the_same_one_is_drawn():
+    said = explain("tide", "the deep sea", joint())  # no word is split: STRM changes nothing
+    assert [one.as_trained for one in said.attention] == [True]
+    assert "one map is shown" in said.to_html()
+    assert said.to_html().count("<svg") == 1
+
+
 def test_with_strm_no_word_looks_at_the_first_piece_of_another():
     ranker = joint(strm=True)
     [features] = ranker.encoder.encode([(Query("", QUERY), Document("", DOCUMENT))])

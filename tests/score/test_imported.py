@@ -6,6 +6,7 @@ import torch
 import transformers
 
 import tiny
+from secondlook.errors import CheckpointProblem
 from secondlook.model.network import load_model, new_joint, save_model
 from secondlook.score.ranker import Ranker
 from secondlook.types import Document, Query
@@ -162,6 +163,19 @@ def test_a_ranker_of_ours_keeps_its_limit_for_queries(tmp_path):
     assert new_joint(trained).settings.encode.max_query_length is None
     limited = new_joint(trained, {"max_query_length": 64}).settings.encode
     assert limited.max_query_length == 64
+
+
+def test_a_trained_head_of_further_modules_is_neither_dropped_nor_guessed(tmp_path):
+    there = pytest.importorskip("sentence_transformers")
+    modules = pytest.importorskip("sentence_transformers.base.modules")
+    pooling = there.sentence_transformer.modules.Pooling(32, "cls")
+    dense = modules.Dense(32, 1, module_output_name="scores")
+    encoder = modules.Transformer(str(tiny.save(tiny.encoder(), tmp_path / "encoder")))
+    made = there.CrossEncoder(modules=[encoder, pooling, dense], device="cpu")
+    made.save_pretrained(str(tmp_path / "saved"))
+    for load in (Ranker.load, new_joint):
+        with pytest.raises(CheckpointProblem, match=r"\(Pooling, Dense\).*neither.*dropped"):
+            load(tmp_path / "saved")
 
 
 @pytest.mark.real

@@ -111,6 +111,8 @@ def _show(said: "Explanation") -> None:
         scores = ", ".join(f"{window.score:.3f}" for window in said.windows)
         console.print(f"windows: {scores}; words are of number {said.window + 1}")
     console.print(_attributions(said))
+    if said.attention_note:
+        console.print(f"attention: {said.attention_note}")
     for one in said.attention:
         console.print(_attention(said, one))
 

@@ -91,7 +91,10 @@ class Explanation:
     query_words: tuple[Word, ...]
     document_words: tuple[Word, ...]
     attention: tuple[AttentionMap, ...]
-    """As the ranker scores, then with STRM the other way round; empty where there is none."""
+    """As the ranker scores, then with STRM the other way round where that looks different; empty
+    where there is none to see."""
+    attention_note: str = ""
+    """Why a map is left out, where it carries nothing."""
     standing: Standing | None = None
     """Among all hits of its query, where the document comes from an index."""
 

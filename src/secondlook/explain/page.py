@@ -38,7 +38,7 @@ def page(said: Explanation) -> str:
     if len(said.windows) > 1:
         body.append(_windows(said))
     body.append("<h2>What each word adds</h2>" + _attributions(said))
-    if said.attention:
+    if said.attention or said.attention_note:
         body.append("<h2>Attention</h2>" + _attention(said))
     return whole_page(f"Why: {said.query}", "\n".join(body))
 
@@ -93,6 +93,15 @@ def _attributions(said: Explanation) -> str:
 
 
 def _attention(said: Explanation) -> str:
+    note = f"<p>{escape(_sentence(said.attention_note))}</p>" if said.attention_note else ""
+    return note + (_maps(said) if said.attention else "")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _maps(said: Explanation) -> str:
     rows = [row for one in said.attention for row in one.query_to_document]
     top = max((share for row in rows for share in row), default=0.0)
     chosen = said.attention[0]

@@ -9,6 +9,7 @@ import numpy as np
 
 from secondlook.errors import SecondlookError
 from secondlook.explain.explanation import AttentionMap, Explanation, WindowScore, Word
+from secondlook.explain.visible import worth_showing
 from secondlook.explain.words import ReadWord, WordReader, matches
 from secondlook.types import Document, Query
 
@@ -54,8 +55,10 @@ def explain(
     network = getattr(ranker.backend, "network", None)
     parts: dict[str, float] = {}
     attention: tuple[AttentionMap, ...] = ()
+    note = ""
     if network is not None and ranker.settings.form != "frozen":
-        parts, attention = _look_inside(network, seen, layer, head)
+        parts, maps = _look_inside(network, seen, layer, head)
+        attention, note = worth_showing(maps, two_vectors=ranker.settings.form == "warm")
     elif layer is not None or head is not None:
         raise SecondlookError(
             "this ranker shows no attention between the texts, so there is no layer or head to "
@@ -77,6 +80,7 @@ def explain(
         query_words,
         document_words,
         attention,
+        note,
     )
 
 
