@@ -62,6 +62,14 @@ def test_every_hit_gets_the_rankers_score(data):
         assert len(pairs) == 15
 
 
+def test_queries_that_were_cut_short_are_told(data):
+    with (data / "queries.jsonl").open("w") as out:
+        for query_id, text in QUERIES.items():
+            long = text + " tide" * 80 * (query_id == min(QUERIES))
+            out.write(json.dumps({"_id": query_id, "text": long}) + "\n")
+    assert "queries cut short: 1" in rerank(data)
+
+
 def test_only_the_best_of_the_first_look_are_seen(data):
     rerank(data, out="whole.trec")
     assert "6 pairs" in rerank(data, "--depth", "2")

@@ -102,6 +102,8 @@ def test_tei_errors(url):
     refused = httpx.post(f"{url}/rerank", json=long)
     assert (refused.status_code, refused.json()["error_type"]) == (413, "Validation")
     assert httpx.post(f"{url}/rerank", json=long | {"truncate": True}).status_code == 200
+    query = {"query": "the sea " * 500, "texts": ["a"], "truncate": False}
+    assert httpx.post(f"{url}/rerank", json=query).status_code == 413
 
 
 def test_whole_numbers_stay_floats_for_opensearch(url):
@@ -116,6 +118,10 @@ def test_what_a_client_might_not_expect_is_a_warning(url):
     assert "'tiny' answered" in told
     assert "1 of 2 documents were longer" in told
     assert "max_tokens_per_doc was not applied" in told
+    assert "the query was longer" not in told
+    long = {"query": "the sea " * 500, "documents": ["a"]}
+    told = httpx.post(f"{url}/v2/rerank", json=long).json()["meta"]["warnings"]
+    assert told == ["truncated: the query was longer than the ranker reads"]
 
 
 def test_of_several_rankers_the_named_one_answers(ranker):

@@ -243,7 +243,7 @@ class Watched:
             rate = self._pairs / self._seconds
             spent += f" in {self._seconds:,.1f} s ({rate:,.1f} a second)"
         if self._cut_queries:
-            spent += f"; {len(self._cut_queries):,} queries were cut short"
+            spent += f"; queries cut short: {len(self._cut_queries):,}"
         if not self._cut_texts:
             return f"{spent}, no text cut short" if not self._cut_queries else spent
         return (

@@ -23,10 +23,11 @@ async def rerank(
     """
     look = await reranked(request, None, body.query, body.texts, seconds)
     outcome = look.outcome
-    if body.truncate is False and outcome.cut.any():
-        place = int(np.argmax(outcome.cut > 0))
+    cut = outcome.cut + outcome.cut_query
+    if body.truncate is False and cut.any():
+        place = int(np.argmax(cut > 0))
         raise Refused(
-            413, f"texts.{place} is {outcome.cut[place]} tokens too long; set `truncate` to cut it"
+            413, f"texts.{place} with the query is {cut[place]} tokens too long; set `truncate`"
         )
     mark_partial(response, look)
     scores = (_raw_scores(look) if body.raw_scores else look.unit_scores).tolist()
