@@ -2,6 +2,7 @@
 
 import unicodedata
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ PUNCTUATED = "the tide, in bogue. (bogue)"
 def words_of(tokenizer, text):
     """The tokens of each word, joined."""
     encoding = tokenizer.encode(text, add_special_tokens=False)
-    begins = WordFinder(tokenizer).begins(text, encoding)
+    begins = WordFinder(tokenizer).begins(text, encoding, np.array(encoding.ids, int))
     words = []
     for token, first in zip(encoding.tokens, begins.tolist(), strict=True):
         if first:
@@ -150,6 +151,6 @@ def test_strms_mask_is_what_the_words_of_the_text_say(family, query, text):
 @pytest.mark.parametrize("text", ["", " ", "\u0301", "\u200b", "\u0301 a", " \n "])
 def test_texts_without_a_letter_have_words_too(family, text):
     encoding = family.encode(text, add_special_tokens=False)
-    begins = WordFinder(family).begins(text, encoding)
+    begins = WordFinder(family).begins(text, encoding, np.array(encoding.ids, int))
     assert len(begins) == len(encoding.ids)
     assert begins[:1].all()

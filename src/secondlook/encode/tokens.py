@@ -140,7 +140,7 @@ class Reader:
 
     def _tokens(self, text: str, encoding: Encoding, prompt: int) -> Tokens:
         ids = np.array(encoding.ids[: self._limit], np.int32)
-        begins = self._words.begins(text, encoding, self._limit)
+        begins = self._words.begins(text, encoding, ids)
         if self._term_of is None:
             return Tokens(ids, begins, np.empty(0, np.int64), len(encoding))
         terms = [

@@ -9,7 +9,7 @@ the words are read from the text, and tokens are assigned to them by their offse
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers.models import WordPiece
@@ -49,12 +49,14 @@ class WordFinder:
         """Whether token ids alone tell words apart, so that no offsets are needed."""
         return self._continues is not None
 
-    def begins(self, text: str, encoding: Encoding, limit: int | None = None) -> NDArray[np.bool_]:
-        """Whether each of the first `limit` tokens is the first of a word."""
+    def begins(
+        self, text: str, encoding: Encoding, ids: NDArray[np.integer[Any]]
+    ) -> NDArray[np.bool_]:
+        """Whether each token is the first of a word; `ids` are all tokens or the first of them."""
         if self._continues is not None:
-            begins: NDArray[np.bool_] = ~self._continues[np.array(encoding.ids[:limit], np.intp)]
+            begins: NDArray[np.bool_] = ~self._continues[ids]
             return begins
-        return _begins(text, encoding.offsets[:limit], encoding.word_ids[:limit])
+        return _begins(text, encoding.offsets[: len(ids)], encoding.word_ids[: len(ids)])
 
     def letters(self, word: str) -> str:
         """The word without the punctuation that a token may have joined to it."""

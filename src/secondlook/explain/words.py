@@ -66,7 +66,7 @@ class WordReader:
         """All words of the text, in order; those of the prompt have an empty span at 0."""
         whole = well_formed(prompt + text)
         encoding = self._tokenizer.encode(whole, add_special_tokens=False)
-        begins = self._words.begins(whole, encoding)
+        begins = self._words.begins(whole, encoding, np.array(encoding.ids, np.intp))
         starts = [*np.flatnonzero(begins).tolist(), len(begins)]
         words = []
         for number, (start, end) in enumerate(word_spans(encoding, begins)):
