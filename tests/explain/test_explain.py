@@ -63,6 +63,16 @@ def test_words_are_whole_and_say_what_is_special_about_them():
     assert not named(said.document_words, "tide").outside
 
 
+def test_words_touch_punctuation_on_a_sentencepiece_base():
+    card = RankerSettings(encode=EncodeSettings(max_length=64), lineage=Lineage(base="tiny"))
+    backend = TorchBackend(Joint(tiny.classifier("xlm-roberta"), strm=False), device="cpu")
+    said = explain("tide?", "the tide, (bogue).", Ranker(card, tiny.sentence_pieces(), backend))
+    assert texts(said.query_words) == ["tide", "?"]
+    assert texts(said.document_words)[:3] == ["the", "tide", ","]
+    assert named(said.document_words, "tide").matched == "word"
+    assert named(said.document_words, "bogue").attribution != 0.0
+
+
 def test_an_attribution_is_what_the_score_loses_without_the_word():
     ranker = joint()
     said = explain(QUERY, DOCUMENT, ranker)
