@@ -1,7 +1,7 @@
 """The false-positive rate of `secondlook compare`, and its power.
 
 False positives: two runs made of one real run by adding independent noise to its scores, so that
-they differ by chance only. Power: a real pair of runs, of which so many queries are drawn at random.
+they differ by chance only. Power: a real pair of runs, of which some queries are drawn at random.
 
     python benchmarks/gate.py QRELS BASE_RUN NEW_RUN... --trials 1000
 """

@@ -36,7 +36,6 @@ class Side:
     """Judged query with results → a hash of its documents and their scores."""
     unordered: int
     """Queries of which the whole top ten has one score: only document ids order it."""
-
     tied: int
     """Queries whose values depend on the order of equal scores."""
 
