@@ -36,7 +36,7 @@ def warm(*, strm=False, separate_layers=0, **encode):
     settings = EncodeSettings(form="warm", max_length=64, strm=strm, **encode)
     shape = {"strm": strm, "separate_layers": separate_layers}
     network = Warm(tiny.encoder(), pooling="mean", **shape)
-    network.beta.data.fill_(0.0)
+    network.gate.data.fill_(1.0)
     network.head.weight.data.fill_(0.1)
     card = RankerSettings(encode=settings, warm=WarmSettings(), lineage=Lineage(base="tiny"))
     return Ranker(card, tiny.tokenizer(), TorchBackend(network, device="cpu"))

@@ -36,7 +36,7 @@ def test_a_saved_ranker_loads_with_the_same_scores_and_settings(tmp_path, family
     else:
         made = new_warm(base, separate_layers=1, encode={"strm": True})
         made.network.head.weight.data.normal_()
-        made.network.beta.data.normal_()
+        made.network.gate.data.uniform_(0.1, 2.0)
         made.network.alpha.data.fill_(31.0)
     save_model(made, tmp_path / "ranker")
     loaded = load_model(tmp_path / "ranker", untrained_head=True)
@@ -73,7 +73,7 @@ def test_a_warm_ranker_is_its_encoder_and_a_file_of_its_own(bare, tmp_path):
     assert config["architectures"] == ["BertModel"]
     assert set(load_file(tmp_path / "ranker" / "secondlook.safetensors")) == {
         "alpha",
-        "beta",
+        "gate",
         "head.weight",
         "head.bias",
     }

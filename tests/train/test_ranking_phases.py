@@ -164,7 +164,7 @@ def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path)
     )
     moved = {name for name, weight in before.items() if not torch.equal(after[name], weight)}
     assert "encoder.embeddings.word_embeddings.weight" not in moved
-    assert "beta" not in moved
+    assert "gate" not in moved
     assert {"alpha", "encoder.encoder.layer.0.attention.self.query.weight"} <= moved
     assert model.network.encoder.get_input_embeddings().weight.requires_grad  # as before
 

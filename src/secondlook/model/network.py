@@ -240,6 +240,8 @@ def _own(network: Warm | Frozen) -> dict[str, torch.Tensor]:
 
 def _load_own(network: Warm | Frozen, path: Path) -> None:
     stored = load_file(path) if path.is_file() else {}
+    if "beta" in stored:  # as earlier versions stored the gate: its logarithm
+        stored["gate"] = stored.pop("beta").exp()
     shapes = {name: weight.shape for name, weight in stored.items()}
     if shapes != {name: weight.shape for name, weight in _own(network).items()}:
         raise CheckpointProblem(

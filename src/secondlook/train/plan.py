@@ -159,8 +159,11 @@ def _validation_seconds(
 
 
 def validations(settings: RankingPhase, steps: int) -> int:
-    """How often a phase of so many steps is validated: at the start, and after every so many."""
-    return 1 + ceil(steps / ranking.validate_every(settings, steps))
+    """How often a phase of so many steps is validated: at the start, and after every so many.
+
+    Once more where the average of the weights is validated at the end.
+    """
+    return 1 + ceil(steps / ranking.validate_every(settings, steps)) + bool(settings.average)
 
 
 class _Clock:

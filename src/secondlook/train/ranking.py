@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from torch import nn
 from transformers import EarlyStoppingCallback, TrainerState, TrainingArguments
 from transformers.utils import logging
 
-from secondlook.data.durable import write_at_once
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.model.joint import Joint
@@ -37,9 +35,9 @@ from secondlook.train.settings import (
     PointwisePhase,
     RankingPhase,
 )
-from secondlook.train.states import last_whole, whole
-from secondlook.train.trainer import GroupTrainer, Learning
-from secondlook.train.validation import Validation
+from secondlook.train.states import keep_validated, last_whole, read_validated, whole
+from secondlook.train.trainer import GroupTrainer, Learning, gates_of
+from secondlook.train.validation import Gain, Validated, Validation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,41 +98,47 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     plan = lesson(settings, data, place.seed)
     _say_unused(plan, place)
     types = types_of(start, place.folder)
-    validation, measured = None, None
+    validation = None
     if data.validate is not None:
         validation = Validation(
             Groups([data.validate]), settings.measure, settings.validate_queries
         )
 
-        def measured() -> dict[str, float]:
-            assert validation is not None
-            return {validation.measure: validation(ranker_of(start, types, device, precision))}
+    def validate() -> Validated:
+        assert validation is not None
+        return validation.of(ranker_of(start, types, device, precision))
 
+    measure = validation.measure if validation else settings.measure
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
-    at_start = _measured_at_start(measured, place.folder / "start.json")
     drawn, order = DrawnGroups(plan.groups, plan.found, plan.draw), Order(plan.found, plan.draw)
-    if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
-        scorer = ranker_of(start, types, device, precision)
-        into_log_odds(start.network, scorer, (drawn[row] for row in order))
     with prepared(start, settings, device), verbosity_kept():
+        # By the same code and attention as all later validations, or their noise passes for a gain.
+        at_start = _validated_start(validate, place.folder) if validation else None
+        if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
+            scorer = ranker_of(start, types, device, precision)
+            into_log_odds(start.network, scorer, (drawn[row] for row in order))
         trainer = GroupTrainer(
             start.network,
             Learning(
-                settings, _loss(settings), measured, start.settings.encode.windows, place.watch
+                settings,
+                _loss(settings),
+                validate if validation else None,
+                measure,
+                start.settings.encode.windows,
+                place.watch,
             ),
-            _arguments(
-                settings, plan, place, device, precision, validation.measure if validation else None
-            ),
+            _arguments(settings, plan, place, device, precision, measure if validation else None),
             (
                 drawn,
                 order,
                 EncodeGroups(Encoder(start.tokenizer, start.settings.encode, types=types)),
             ),
         )
-        if measured is not None and settings.patience is not None:
+        if validation and settings.patience is not None:
             trainer.add_callback(EarlyStoppingCallback(settings.patience))
         state = _train(trainer, place, plan.steps)
-    return _outcome(start, data, place, _Run(plan, state, before, at_start))
+        best = _best_weights(trainer, place, state, validate if validation else None)
+    return _outcome(start, data, place, _Run(plan, state, measure, before, at_start, best))
 
 
 def validate_every(settings: RankingPhase, steps: int) -> int:
@@ -258,7 +262,7 @@ def _arguments(
 
 
 def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
-    """Train to the end, from where a killed run was; leave the best weights in the network."""
+    """Train to the end, from where a killed run was."""
     last, state = last_whole(place.run)
     place.watch.begin("training", steps, done=state.global_step if state else 0)
     if trainer.average and last and state:
@@ -266,12 +270,46 @@ def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     if state is None or not _ended(state, steps):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
         state = trainer.state
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The best weights of a training, which are those of the network now."""
+
+    validated: Validated | None
+    figures: dict[str, float]
+    """Where there was a choice, what each of the two came to."""
+    averaged: bool = False
+
+
+def _best_weights(
+    trainer: GroupTrainer,
+    place: Place,
+    state: TrainerState,
+    validate: Callable[[], Validated] | None,
+) -> _Best:
+    """Put the best weights into the network: those validated best, or their average if better.
+
+    The average is validated once, at the end: a second validation at every step would cost as much
+    as all the others. Without validation the average is taken, as it was asked for.
+    """
     best = Path(state.best_model_checkpoint or whole(place.run)[-1])
     trainer.network.load_state_dict(load_file(best / "model.safetensors"))
+    plain = read_validated(best) if validate else None
     if trainer.average:
         trainer.average.load(best, state.global_step)
-        trainer.average.into_network()
-    return state
+    if trainer.average is None or validate is None or plain is None:
+        if trainer.average:
+            trainer.average.into_network()
+        return _Best(plain, {}, averaged=trainer.average is not None)
+    with trainer.average.in_place():
+        average = validate()
+    figures = {"of the trained weights": plain.mean, "of their average": average.mean}
+    if average.mean <= plain.mean:
+        return _Best(plain, figures)
+    trainer.average.into_network()
+    return _Best(average, figures, averaged=True)
 
 
 def _ended(state: TrainerState, steps: int) -> bool:
@@ -286,56 +324,94 @@ def _ended(state: TrainerState, steps: int) -> bool:
 class _Run:
     plan: Lesson
     state: TrainerState
+    measure: str
     before: dict[str, Tensor]
-    at_start: dict[str, float]
+    at_start: Validated | None
+    best: _Best
 
 
 def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
-    steps = run.state.global_step
-    history = [{"step": 0.0} | run.at_start] if run.at_start else []
-    shown = {"loss": "loss"} | {f"eval_{name}": name for name in run.at_start}
-    history += [
+    metrics = {
+        "steps": float(run.state.global_step),
+        "queries": float(len(run.plan.found.rows)),
+    } | gates_of(start.network)
+    void = {"calibration": None, "fusion": None}  # they were fitted to other scores
+    trained = start.settings.model_copy(update={"trained": True} | void)
+    model = replace(start, settings=trained)
+    if run.at_start is not None and run.best.validated is not None:
+        gain = Gain.between(run.at_start, run.best.validated)
+        rejected = gain.mean <= 0 and start.settings.trained
+        _say_gain(place, run, gain, rejected=rejected)
+        metrics |= _gain_metrics(run, gain, rejected=rejected)
+        if rejected:
+            start.network.load_state_dict(run.before)
+            metrics |= gates_of(start.network)
+            model = start
+    processes.wait()  # all have read the best weights, which the first may remove now
+    learned = {path.name: Groups([path]).fingerprint for path in run.plan.groups.paths}
+    return Outcome(model, data, learned, metrics, _history(run), labels=run.plan.groups.labels)
+
+
+def _history(run: _Run) -> tuple[dict[str, float], ...]:
+    """Loss and measure over the steps."""
+    shown = {"loss": "loss", f"eval_{run.measure}": run.measure}
+    logged = [
         {"step": float(logged["step"]), shown[name]: float(logged[name])}
         for logged in run.state.log_history
         for name in shown
         if name in logged
     ]
-    metrics = {"steps": float(steps), "queries": float(len(run.plan.found.rows))}
-    void = {"calibration": None, "fusion": None}  # they were fitted to other scores
-    trained = start.settings.model_copy(update={"trained": True} | void)
-    model = replace(start, settings=trained)
-    for name, was in run.at_start.items():
-        best = run.state.best_metric
-        assert best is not None
-        metrics |= {name: best, f"{name} at the start": was}
-        if best <= was and start.settings.trained:
-            place.watch.say(
-                f"{'WORSE' if best < was else 'NO BETTER'} THAN THE START: {name} was {was:.4f} "
-                f"and came to {best:.4f} at best, so the start is kept. Try a lower learning_rate, "
-                "more or harder negatives, or more queries to validate on"
-            )
-            start.network.load_state_dict(run.before)
-            metrics |= {name: was, f"{name} of the rejected training": best}
-            model = start
-        elif best <= was:
-            place.watch.say(
-                f"the ranker is no better than untrained: {name} {best:.4f}, at the start {was:.4f}"
-            )
-    processes.wait()  # all have read the best weights, which the first may remove now
-    learned = {path.name: Groups([path]).fingerprint for path in run.plan.groups.paths}
-    return Outcome(model, data, learned, metrics, tuple(history), labels=run.plan.groups.labels)
+    return ({"step": 0.0, run.measure: run.at_start.mean}, *logged) if run.at_start else (*logged,)
 
 
-def _measured_at_start(
-    measured: Callable[[], dict[str, float]] | None, kept: Path
-) -> dict[str, float]:
-    """The start's figure; kept, so that a resume need not measure it again."""
-    if measured is None:
-        return {}
-    if not kept.is_file():
-        write_at_once(kept, json.dumps(measured()))
-    read: dict[str, float] = json.loads(kept.read_text("utf-8"))
-    return read
+def _gain_metrics(run: _Run, gain: Gain, *, rejected: bool) -> dict[str, float]:
+    assert run.at_start is not None
+    assert run.best.validated is not None
+    name, was, best = run.measure, run.at_start.mean, run.best.validated.mean
+    metrics = {name: was if rejected else best, f"{name} at the start": was}
+    if rejected:
+        metrics[f"{name} of the rejected training"] = best
+    metrics |= {f"{name} {of}": value for of, value in run.best.figures.items()}
+    of = " of the rejected training" if rejected else ""
+    return metrics | {
+        f"gain{of}": gain.mean,
+        f"standard error of the gain{of}": gain.standard_error,
+        "validation queries": float(gain.queries),
+    }
+
+
+def _say_gain(place: Place, run: _Run, gain: Gain, *, rejected: bool) -> None:
+    """What the validation came to, and whether that may be chance."""
+    assert run.at_start is not None
+    assert run.best.validated is not None
+    figures = f"{run.measure} {run.best.validated.mean:.4f} (start {run.at_start.mean:.4f}, {gain})"
+    weights = "the average of the weights" if run.best.averaged else "the trained weights"
+    noise = (
+        " The difference is within the noise (less than two standard errors); validate on more "
+        "queries to be sure of it."
+        if gain.within_noise
+        else ""
+    )
+    if rejected:
+        place.watch.say(
+            f"{'WORSE' if gain.mean < 0 else 'NO BETTER'} THAN THE START, which is kept: {figures} "
+            f"at best.{noise} Try a lower learning_rate, or more or harder negatives"
+        )
+    elif gain.mean <= 0:
+        place.watch.say(f"the ranker is no better than untrained: {figures}.{noise}")
+    else:
+        place.watch.say(f"{weights} are kept: {figures}.{noise}")
+
+
+def _validated_start(validate: Callable[[], Validated], folder: Path) -> Validated:
+    """The start's figures; kept, so that a resume need not measure them again."""
+    kept = folder / "start"
+    kept.mkdir(exist_ok=True)
+    validated = read_validated(kept)
+    if validated is None:
+        validated = validate()
+        keep_validated(validated, kept)
+    return validated
 
 
 def _say_unused(plan: Lesson, place: Place) -> None:

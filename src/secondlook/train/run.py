@@ -151,7 +151,7 @@ def begin(recipe: Recipe, base: str | Path) -> Model:
         assert isinstance(model.network, Warm)
         if first.cross_attention:
             return model
-        return new_warm(base, separate_layers=len(model.network.beta), encode=recipe.encode)
+        return new_warm(base, separate_layers=model.network.layers, encode=recipe.encode)
     folder = locate(base)
     form = open_checkpoint(folder).settings.form if (folder / CARD).is_file() else "joint"
     if form != "joint":

@@ -42,7 +42,9 @@ class RankingPhase(PhaseSettings):
     """How many documents of each kind are drawn for a query; fewer where it has fewer."""
     learning_rate: float = Field(3e-6, gt=0)
     scalar_learning_rate: float = Field(0.02, gt=0)
-    """Of the warm form's alpha and β, which have far to go."""
+    """Of the warm form's alpha and gates; a gate is to be open after some fifty steps."""
+    head_learning_rate: float = Field(1e-3, gt=0)
+    """Of the warm form's head, which reads [CLS] and begins at zero."""
     warmup: float = Field(0.1, ge=0, lt=1)
     """The share of the steps in which the learning rate rises."""
     schedule: Literal["linear", "cosine", "constant_with_warmup"] = "linear"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import sqrt
+from statistics import stdev
 from typing import TYPE_CHECKING, Protocol
 
 from secondlook.evaluate.measures import evaluate, parse_measure
@@ -9,7 +12,7 @@ from secondlook.train import processes
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -27,6 +30,39 @@ class Scores(Protocol):
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """One score per pair."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """The measure of one set of weights."""
+
+    mean: float
+    per_query: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """How much better than the start, and how far that figure may be chance."""
+
+    mean: float
+    standard_error: float
+    """Of the mean of the queries' own differences; infinite for a single query."""
+    queries: int
+
+    @classmethod
+    def between(cls, start: Validated, later: Validated) -> Gain:
+        """Of the same queries, each compared with itself."""
+        own = [value - start.per_query[query] for query, value in later.per_query.items()]
+        error = stdev(own) / sqrt(len(own)) if len(own) > 1 else float("inf")
+        return cls(later.mean - start.mean, error, len(own))
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether it is less than two standard errors: the 95% interval reaches to 0."""
+        return abs(self.mean) < 2 * self.standard_error
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.4f} ± {self.standard_error:.4f} over {self.queries} queries"
 
 
 class Validation:
@@ -55,9 +91,10 @@ class Validation:
         """The mean of the measure."""
         return self._evaluated(ranker).means[self.measure]
 
-    def per_query(self, ranker: Scores) -> dict[str, float]:
-        """Query id → the measure."""
-        return dict(self._evaluated(ranker).per_query[self.measure])
+    def of(self, ranker: Scores) -> Validated:
+        """The mean of the measure, and the measure of each query."""
+        evaluation = self._evaluated(ranker)
+        return Validated(evaluation.means[self.measure], dict(evaluation.per_query[self.measure]))
 
     def _evaluated(self, ranker: Scores) -> Evaluation:
         """The rankings measured; where there are several processes, each scores its share."""
