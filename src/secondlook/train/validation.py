@@ -75,7 +75,7 @@ class Validation:
     def __init__(self, groups: Sequence[Group], measure: str, limit: int | None = None) -> None:
         self.measure = str(parse_measure(measure))
         some = (groups[at] for at in range(len(groups)))
-        judged = (group for group in some if group.missed or max(group.labels, default=-1) >= 0)
+        judged = (group for group in some if group.missed or max(group.measured, default=-1) >= 0)
         self._groups: list[Group] = []
         for group in judged:
             self._groups.append(group)
@@ -117,7 +117,7 @@ class Validation:
 def _grades(group: Group) -> dict[str, int]:
     judged = {
         document.id: label
-        for document, label in zip(group.documents, group.labels, strict=True)
+        for document, label in zip(group.documents, group.measured, strict=True)
         if label >= 0
     }
     missed = {f"missed {number}": grade for number, grade in enumerate(group.missed)}
