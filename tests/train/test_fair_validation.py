@@ -13,11 +13,12 @@ from secondlook.model.network import load_model, save_model
 from secondlook.score.ranker import Ranker
 from secondlook.score.torch_backend import device_of
 from secondlook.train import ranking
+from secondlook.train.gain import Gain
 from secondlook.train.groups import Groups, write_groups
 from secondlook.train.phase import Place, TrainData, Unwatched
 from secondlook.train.ranker import ranker_of
 from secondlook.train.settings import ListwisePhase, PointwisePhase
-from secondlook.train.validation import Gain, Validated, Validation
+from secondlook.train.validation import Validated, Validation
 
 SHORT = {"batch": 10, "max_steps": 12, "learning_rate": 5e-3, "dropout": 0.0, "validate_every": 4}
 MEASURE = "nDCG@10"

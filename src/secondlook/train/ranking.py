@@ -17,12 +17,14 @@ from transformers.utils import logging
 
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
+from secondlook.evaluate.measures import parse_measure
 from secondlook.model.joint import Joint
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import losses, processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.draw import Draw, Usable, usable
+from secondlook.train.gain import Verdict
 from secondlook.train.groups import Groups
 from secondlook.train.log_odds import into_log_odds
 from secondlook.train.phase import Outcome
@@ -37,7 +39,7 @@ from secondlook.train.settings import (
 )
 from secondlook.train.states import keep_validated, last_whole, read_validated, whole
 from secondlook.train.trainer import GroupTrainer, Learning, gates_of
-from secondlook.train.validation import Gain, Validated, Validation
+from secondlook.train.validation import Validated, Validation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,22 +100,18 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     plan = lesson(settings, data, place.seed)
     _say_unused(plan, place)
     types = types_of(start, place.folder)
-    validation = None
+    measure, validate = str(parse_measure(settings.measure)), None
     if data.validate is not None:
-        validation = Validation(
-            Groups([data.validate]), settings.measure, settings.validate_queries
-        )
+        validation = Validation(Groups([data.validate]), measure, settings.validate_queries)
 
-    def validate() -> Validated:
-        assert validation is not None
-        return validation.of(ranker_of(start, types, device, precision))
+        def validate() -> Validated:
+            return validation.of(ranker_of(start, types, device, precision))
 
-    measure = validation.measure if validation else settings.measure
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
     drawn, order = DrawnGroups(plan.groups, plan.found, plan.draw), Order(plan.found, plan.draw)
     with prepared(start, settings, device), verbosity_kept():
         # By the same code and attention as all later validations, or their noise passes for a gain.
-        at_start = _validated_start(validate, place.folder) if validation else None
+        at_start = _validated_start(validate, place.folder) if validate else None
         if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
             scorer = ranker_of(start, types, device, precision)
             into_log_odds(start.network, scorer, (drawn[row] for row in order))
@@ -122,22 +120,22 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
             Learning(
                 settings,
                 _loss(settings),
-                validate if validation else None,
+                validate,
                 measure,
                 start.settings.encode.windows,
                 place.watch,
             ),
-            _arguments(settings, plan, place, device, precision, measure if validation else None),
+            _arguments(settings, plan, place, device, precision, measure if validate else None),
             (
                 drawn,
                 order,
                 EncodeGroups(Encoder(start.tokenizer, start.settings.encode, types=types)),
             ),
         )
-        if validation and settings.patience is not None:
+        if validate and settings.patience is not None:
             trainer.add_callback(EarlyStoppingCallback(settings.patience))
         state = _train(trainer, place, plan.steps)
-        best = _best_weights(trainer, place, state, validate if validation else None)
+        best = _best_weights(trainer, place, state, validate)
     return _outcome(start, data, place, _Run(plan, state, measure, before, at_start, best))
 
 
@@ -278,8 +276,8 @@ class _Best:
     """The best weights of a training, which are those of the network now."""
 
     validated: Validated | None
-    figures: dict[str, float]
-    """Where there was a choice, what each of the two came to."""
+    choices: dict[str, float]
+    """What the trained weights and their average came to, where both were validated."""
     averaged: bool = False
 
 
@@ -305,11 +303,11 @@ def _best_weights(
         return _Best(plain, {}, averaged=trainer.average is not None)
     with trainer.average.in_place():
         average = validate()
-    figures = {"of the trained weights": plain.mean, "of their average": average.mean}
+    choices = {"of the trained weights": plain.mean, "of their average": average.mean}
     if average.mean <= plain.mean:
-        return _Best(plain, figures)
+        return _Best(plain, choices)
     trainer.average.into_network()
-    return _Best(average, figures, averaged=True)
+    return _Best(average, choices, averaged=True)
 
 
 def _ended(state: TrainerState, steps: int) -> bool:
@@ -339,11 +337,18 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
     trained = start.settings.model_copy(update={"trained": True} | void)
     model = replace(start, settings=trained)
     if run.at_start is not None and run.best.validated is not None:
-        gain = Gain.between(run.at_start, run.best.validated)
-        rejected = gain.mean <= 0 and start.settings.trained
-        _say_gain(place, run, gain, rejected=rejected)
-        metrics |= _gain_metrics(run, gain, rejected=rejected)
-        if rejected:
+        verdict = Verdict(
+            run.measure,
+            run.at_start,
+            run.best.validated,
+            run.best.choices,
+            run.best.averaged,
+            # a head that was never trained is no start to go back to
+            rejected=run.best.validated.mean <= run.at_start.mean and start.settings.trained,
+        )
+        place.watch.say(verdict.message())
+        metrics |= verdict.metrics()
+        if verdict.rejected:
             start.network.load_state_dict(run.before)
             metrics |= gates_of(start.network)
             model = start
@@ -364,54 +369,12 @@ def _history(run: _Run) -> tuple[dict[str, float], ...]:
     return ({"step": 0.0, run.measure: run.at_start.mean}, *logged) if run.at_start else (*logged,)
 
 
-def _gain_metrics(run: _Run, gain: Gain, *, rejected: bool) -> dict[str, float]:
-    assert run.at_start is not None
-    assert run.best.validated is not None
-    name, was, best = run.measure, run.at_start.mean, run.best.validated.mean
-    metrics = {name: was if rejected else best, f"{name} at the start": was}
-    if rejected:
-        metrics[f"{name} of the rejected training"] = best
-    metrics |= {f"{name} {of}": value for of, value in run.best.figures.items()}
-    of = " of the rejected training" if rejected else ""
-    return metrics | {
-        f"gain{of}": gain.mean,
-        f"standard error of the gain{of}": gain.standard_error,
-        "validation queries": float(gain.queries),
-    }
-
-
-def _say_gain(place: Place, run: _Run, gain: Gain, *, rejected: bool) -> None:
-    """What the validation came to, and whether that may be chance."""
-    assert run.at_start is not None
-    assert run.best.validated is not None
-    figures = f"{run.measure} {run.best.validated.mean:.4f} (start {run.at_start.mean:.4f}, {gain})"
-    weights = "the average of the weights" if run.best.averaged else "the trained weights"
-    noise = (
-        " The difference is within the noise (less than two standard errors); validate on more "
-        "queries to be sure of it."
-        if gain.within_noise
-        else ""
-    )
-    if rejected:
-        place.watch.say(
-            f"{'WORSE' if gain.mean < 0 else 'NO BETTER'} THAN THE START, which is kept: {figures} "
-            f"at best.{noise} Try a lower learning_rate, or more or harder negatives"
-        )
-    elif gain.mean <= 0:
-        place.watch.say(f"the ranker is no better than untrained: {figures}.{noise}")
-    else:
-        place.watch.say(f"{weights} are kept: {figures}.{noise}")
-
-
 def _validated_start(validate: Callable[[], Validated], folder: Path) -> Validated:
     """The start's figures; kept, so that a resume need not measure them again."""
-    kept = folder / "start"
-    kept.mkdir(exist_ok=True)
-    validated = read_validated(kept)
-    if validated is None:
-        validated = validate()
-        keep_validated(validated, kept)
-    return validated
+    if (kept := read_validated(folder)) is not None:
+        return kept
+    keep_validated(made := validate(), folder)
+    return made
 
 
 def _say_unused(plan: Lesson, place: Place) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
-from statistics import stdev
 from typing import TYPE_CHECKING, Protocol
 
 from secondlook.evaluate.measures import evaluate, parse_measure
@@ -38,31 +36,6 @@ class Validated:
 
     mean: float
     per_query: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """How much better than the start, and how far that figure may be chance."""
-
-    mean: float
-    standard_error: float
-    """Of the mean of the queries' own differences; infinite for a single query."""
-    queries: int
-
-    @classmethod
-    def between(cls, start: Validated, later: Validated) -> Gain:
-        """Of the same queries, each compared with itself."""
-        own = [value - start.per_query[query] for query, value in later.per_query.items()]
-        error = stdev(own) / sqrt(len(own)) if len(own) > 1 else float("inf")
-        return cls(later.mean - start.mean, error, len(own))
-
-    @property
-    def within_noise(self) -> bool:
-        """Whether it is less than two standard errors: the 95% interval reaches to 0."""
-        return abs(self.mean) < 2 * self.standard_error
-
-    def __str__(self) -> str:
-        return f"{self.mean:+.4f} ± {self.standard_error:.4f} over {self.queries} queries"
 
 
 class Validation:
