@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.model.joint import Joint
 from secondlook.model.network import Model, load_model, new_joint, new_warm, save_model
+from secondlook.model.settings import Phase
 from secondlook.model.warm import Warm
 
 
@@ -78,6 +80,40 @@ def test_a_warm_ranker_is_its_encoder_and_a_file_of_its_own(bare, tmp_path):
         "head.bias",
     }
     assert "Do not load it as a cross-encoder" in (tmp_path / "ranker" / "README.md").read_text()
+
+
+def test_a_gate_that_an_earlier_version_stored_as_its_logarithm_is_read(bare, tmp_path):
+    made = new_warm(bare)
+    made.network.gate.data = torch.tensor([0.5, 3.0])
+    save_model(made, tmp_path / "ranker")
+    extra = tmp_path / "ranker" / "secondlook.safetensors"
+    weights = load_file(extra)
+    save_file({**weights, "beta": weights.pop("gate").log()}, extra)
+    assert set(load_file(extra)) == {"alpha", "beta", "head.weight", "head.bias"}
+    batch = tiny.batch(30, 21)
+    loaded = load_model(tmp_path / "ranker")
+    torch.testing.assert_close(scores(loaded.network, batch), scores(made.network, batch))
+
+
+def test_the_card_tells_gates_and_whether_a_gain_is_within_the_noise(bare, tmp_path):
+    made = new_warm(bare)
+    phase = Phase(
+        name="listwise",
+        metrics={
+            "steps": 72.0,
+            "gate 1": 0.00012,
+            "gate 2": 0.31,
+            "nDCG@10": 0.71,
+            "gain": 0.01,
+            "standard error of the gain": 0.02,
+        },
+    )
+    settings = made.settings.model_copy(update={"lineage": made.settings.lineage.then(phase)})
+    save_model(replace(made, settings=settings), tmp_path / "ranker")
+    card = (tmp_path / "ranker" / "README.md").read_text()
+    assert "steps 72, nDCG@10 0.7100, gain 0.0100" in card
+    assert "gates by layer 0.0001 0.3100" in card
+    assert "a gain within the noise" in card
 
 
 def test_a_warm_ranker_without_that_file_is_refused(bare, tmp_path):
