@@ -53,8 +53,9 @@ class RankingPhase(PhaseSettings):
     dropout: float = Field(0.1, ge=0, lt=1)
     """0 is right on a CPU, where random numbers cost a fifth of the time, for short trainings."""
     average: float = Field(0.0, ge=0, lt=1)
-    """Validate and keep the mean of the weights over the steps, in which a step counts less by this
-    factor for every step since; .99 is about the last hundred. 0 takes the weights as they are."""
+    """At the end validate the mean of the weights over the steps up to the best ones, too, and keep
+    it where it is better; a step counts less by this factor for every step since: .99 is about the
+    last hundred. 0 keeps no mean."""
     freeze_embeddings: bool = False
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`auto` is bf16 where the hardware has it."""
