@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from secondlook.model.network import Model
+    from secondlook.score.ranker import Ranker
     from secondlook.train.batches import EncodedGroup
     from secondlook.train.phase import Place, TrainData
 
@@ -100,13 +102,13 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     plan = lesson(settings, data, place.seed)
     _say_unused(plan, place)
     types = types_of(start, place.folder)
-    measure, validate = str(parse_measure(settings.measure)), None
+    measure = str(parse_measure(settings.measure))
+    validate: Callable[[], Validated] | None = None
     if data.validate is not None:
         validation = Validation(Groups([data.validate]), measure, settings.validate_queries)
-
-        def validate() -> Validated:
-            return validation.of(ranker_of(start, types, device, precision))
-
+        validate = partial(
+            _validated, validation, lambda: ranker_of(start, types, device, precision)
+        )
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
     drawn, order = DrawnGroups(plan.groups, plan.found, plan.draw), Order(plan.found, plan.draw)
     with prepared(start, settings, device), verbosity_kept():
@@ -115,22 +117,12 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
         if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
             scorer = ranker_of(start, types, device, precision)
             into_log_odds(start.network, scorer, (drawn[row] for row in order))
+        encode = start.settings.encode
         trainer = GroupTrainer(
             start.network,
-            Learning(
-                settings,
-                _loss(settings),
-                validate,
-                measure,
-                start.settings.encode.windows,
-                place.watch,
-            ),
+            Learning(settings, _loss(settings), validate, measure, encode.windows, place.watch),
             _arguments(settings, plan, place, device, precision, measure if validate else None),
-            (
-                drawn,
-                order,
-                EncodeGroups(Encoder(start.tokenizer, start.settings.encode, types=types)),
-            ),
+            (drawn, order, EncodeGroups(Encoder(start.tokenizer, encode, types=types))),
         )
         if validate and settings.patience is not None:
             trainer.add_callback(EarlyStoppingCallback(settings.patience))
@@ -367,6 +359,11 @@ def _history(run: _Run) -> tuple[dict[str, float], ...]:
         if name in logged
     ]
     return ({"step": 0.0, run.measure: run.at_start.mean}, *logged) if run.at_start else (*logged,)
+
+
+def _validated(validation: Validation, ranker: Callable[[], Ranker]) -> Validated:
+    """The figures of a new ranker: one that scored before may keep states of other weights."""
+    return validation.of(ranker())
 
 
 def _validated_start(validate: Callable[[], Validated], folder: Path) -> Validated:

@@ -64,6 +64,10 @@ class Validation:
         """The mean of the measure."""
         return self._evaluated(ranker).means[self.measure]
 
+    def per_query(self, ranker: Scores) -> dict[str, float]:
+        """Query id → the measure."""
+        return dict(self.of(ranker).per_query)
+
     def of(self, ranker: Scores) -> Validated:
         """The mean of the measure, and the measure of each query."""
         evaluation = self._evaluated(ranker)
