@@ -284,6 +284,7 @@ def _best_weights(
     The average is validated once, at the end: a second validation at every step would cost as much
     as all the others. Without validation the average is taken, as it was asked for.
     """
+    processes.wait()  # the first has saved the last state
     best = Path(state.best_model_checkpoint or whole(place.run)[-1])
     trainer.network.load_state_dict(load_file(best / "model.safetensors"))
     plain = read_validated(best) if validate else None
