@@ -88,8 +88,8 @@ def test_a_gate_that_an_earlier_version_stored_as_its_logarithm_is_read(bare, tm
     save_model(made, tmp_path / "ranker")
     extra = tmp_path / "ranker" / "secondlook.safetensors"
     weights = load_file(extra)
-    save_file({**weights, "beta": weights.pop("gate").log()}, extra)
-    assert set(load_file(extra)) == {"alpha", "beta", "head.weight", "head.bias"}
+    weights["beta"] = weights.pop("gate").log()
+    save_file(weights, extra)
     batch = tiny.batch(30, 21)
     loaded = load_model(tmp_path / "ranker")
     torch.testing.assert_close(scores(loaded.network, batch), scores(made.network, batch))

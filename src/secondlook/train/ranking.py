@@ -132,8 +132,8 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
 
 
 def validate_every(settings: RankingPhase, steps: int) -> int:
-    """After how many steps the ranker is validated and the run saved."""
-    return settings.validate_every or max(1, steps // _VALIDATIONS)
+    """After how many steps the ranker is validated and the run saved; once at the least."""
+    return min(settings.validate_every or max(1, steps // _VALIDATIONS), steps)
 
 
 @contextmanager
