@@ -78,8 +78,12 @@ class Watched:
         time.sleep(self.seconds_per_pair * len(encoded))
         return self.ranker.score_encoded(encoded)
 
-    def shown(self, scores):
-        return self.ranker.shown(scores)
+    def relevance(self, scores):
+        return self.ranker.relevance(scores)
+
+    @property
+    def score_meaning(self):
+        return self.ranker.score_meaning
 
 
 class Engine(MemoryIndex):

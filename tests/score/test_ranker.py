@@ -88,7 +88,7 @@ def test_it_is_a_scorer_and_says_what_was_cut(folder):
 
 
 def test_a_calibrated_ranker_shows_probabilities_and_scores_as_before(folder, ranker):
-    raw = ranker.predict([(QUERY, text) for text in TEXTS])
+    raw = ranker.predict([(QUERY, text) for text in TEXTS], raw_scores=True)
     pairs = [(Query("", QUERY), Document("", text)) for text in TEXTS]
     for calibration in (
         PlattCalibration(slope=0.2, intercept=-3.0),
@@ -104,7 +104,7 @@ def test_a_calibrated_ranker_shows_probabilities_and_scores_as_before(folder, ra
 
 def test_scores_too_large_for_a_sigmoid_still_rank(folder, ranker):
     """Sigmoid of 20 and of 40 are both 1 in float32; the order is the logits'."""
-    saturated = changed(folder, activation="sigmoid")
+    saturated = changed(folder, calibration=PlattCalibration(slope=50, intercept=0))
     order = [one["corpus_id"] for one in ranker.rank(QUERY, TEXTS)]
     assert [one["corpus_id"] for one in saturated.rank(QUERY, TEXTS)] == order
 
@@ -166,6 +166,8 @@ class TestBesideSentenceTransformers:
         return {"sigmoid": torch.nn.Sigmoid(), "identity": torch.nn.Identity()}[request.param]
 
     def test_one_logit_from_there(self, peer, activation, tmp_path):
+        import torch
+
         there = peer(
             str(tiny.save(tiny.classifier(), tmp_path / "plain")),
             device="cpu",
@@ -173,14 +175,19 @@ class TestBesideSentenceTransformers:
         )
         there.save_pretrained(str(tmp_path / "saved"))
         here = Ranker.load(tmp_path / "saved", device="cpu")
-        np.testing.assert_allclose(here.predict(self.PAIRS), there.predict(self.PAIRS), atol=1e-4)
+        raw = isinstance(activation, torch.nn.Identity)
+        scores = here.predict(self.PAIRS, raw_scores=raw)
+        np.testing.assert_allclose(scores, there.predict(self.PAIRS), atol=1e-4)
+        assert here.predict(self.PAIRS).min() > 0
+        assert here.predict(self.PAIRS).max() < 1
 
     def test_two_logits_from_there(self, peer, tmp_path):
         there = peer(str(tiny.save(tiny.classifier(logits=2), tmp_path / "plain")), device="cpu")
         there.save_pretrained(str(tmp_path / "saved"))
         two = there.predict(self.PAIRS)
         here = Ranker.load(tmp_path / "saved", device="cpu")
-        np.testing.assert_allclose(here.predict(self.PAIRS), two[:, 1] - two[:, 0], atol=1e-4)
+        raw = here.predict(self.PAIRS, raw_scores=True)
+        np.testing.assert_allclose(raw, two[:, 1] - two[:, 0], atol=1e-4)
 
     def test_ours_over_there(self, peer, tmp_path):
         model = load_model(tiny.save(tiny.classifier(), tmp_path / "plain"))
@@ -194,7 +201,7 @@ class TestBesideSentenceTransformers:
         save_model(new_joint(base, {"max_length": 24}), tmp_path / "ranker")
         here = Ranker.load(tmp_path / "ranker", device="cpu", untrained_head=True)
         there = peer(str(tmp_path / "ranker"), device="cpu")
-        scores = here.predict(self.PAIRS)
+        scores = here.predict(self.PAIRS, raw_scores=True)
         np.testing.assert_allclose(there.predict(self.PAIRS), scores, atol=1e-4)
         assert scores.min() < 0 or scores.max() > 1  # raw: no sigmoid on either side
 

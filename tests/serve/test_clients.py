@@ -130,22 +130,13 @@ def test_of_several_rankers_the_named_one_answers(ranker):
         assert "tiny, other" in unknown.json()["message"]
 
 
-def test_scores_without_calibration_or_sigmoid_are_put_between_0_and_1(ranker):
-    class Identity:
-        settings = ranker.settings.model_copy(update={"activation": "identity"})
-        encode, score_encoded = ranker.encode, ranker.score_encoded
-
-    with listening(serving(Identity())) as url:
-        answer = httpx.post(f"{url}/v2/rerank", json={"query": QUERY, "documents": TEXTS}).json()
-    assert all(0 <= one["relevance_score"] <= 1 for one in answer["results"])
-
-
 def test_info_and_probes(url):
     info = httpx.get(f"{url}/info").json()
     assert info["model_id"] == "tiny"
     assert "reranker" in info["model_type"]
     assert info["max_client_batch_size"] == 1000
-    assert info["rankers"][0]["scores"] == "sigmoid"
+    assert info["rankers"][0]["scores"] == "none"
+    assert "the sigmoid of the raw score" in info["rankers"][0]["score_meaning"]
     assert httpx.get(f"{url}/health").json()["status"] == "ok"
     assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": None}
     assert "<title>secondlook</title>" in httpx.get(url).text

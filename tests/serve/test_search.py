@@ -38,7 +38,7 @@ def test_hits_have_both_ranks_and_scores(ranker, engine):
         before = first.hits[hit["first_rank"] - 1]
         assert (hit["id"], hit["first_score"]) == (before.doc_id, before.score)
         assert hit["score"] == pytest.approx(
-            float(ranker.shown(scores)[hit["first_rank"] - 1]), abs=1e-3
+            float(ranker.relevance(scores)[hit["first_rank"] - 1]), abs=1e-3
         )
         assert hit["passage"] is None
     assert not answer["partial"]

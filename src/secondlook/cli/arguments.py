@@ -9,6 +9,14 @@ CorpusSource = Annotated[str, typer.Argument(help="A file or folder of documents
 CorpusFormat = Annotated[
     str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
 ]
+ScaleCorpus = Annotated[
+    str | None,
+    typer.Option(
+        "--corpus",
+        help="An index folder or a corpus: fit the scale of scores to its texts, in place of the "
+        "built-in reference pairs.",
+    ),
+]
 QueriesSource = Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")]
 Judgments = Annotated[
     str,

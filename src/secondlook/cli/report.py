@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    import numpy as np
-
     from secondlook.cli.experiment import Experiment
     from secondlook.evaluate.breakdown import Facet
+    from secondlook.evaluate.calibration import Reliability
     from secondlook.evaluate.compare import Comparisons, Difference
-    from secondlook.evaluate.report import Calibrated, ShownHit, Story
+    from secondlook.evaluate.report import ShownHit, Story
     from secondlook.types import Document, Qrels, Query, Ranking
 
 
@@ -66,6 +65,7 @@ def report(
     known = texts(about.corpus, _wanted(about, qrels, base, new)) if about.corpus else {}
     facets = _facets(about, qrels, queries, base, known)
     reranked = same_hits(base, new) == 1.0
+    calibrated, reason = _calibrated(about, qrels, new)
     page = report_page(
         Report(
             about.title,
@@ -73,7 +73,8 @@ def report(
             tuple(break_down(first, facet, rng) for facet in facets),
             tuple(depth_curve(qrels, base, new, first.measure)) if reranked else (),
             _stories(first, qrels, queries, base, new, known),
-            _calibrated(about, qrels, new),
+            calibrated,
+            no_calibration=reason,
             **_of_ranker(about),
             commands=(
                 *about.commands,
@@ -199,36 +200,24 @@ def _stories(
     )
 
 
-def _calibrated(about: Experiment, qrels: Qrels, new: Sequence[Ranking]) -> Calibrated | None:
-    """By the ranker's own calibration; without one, what calibrating would give new queries."""
-    from secondlook.evaluate import calibration as by
-    from secondlook.evaluate.report import Calibrated
-
-    try:
-        pairs = by.judged_pairs(qrels, new, about.relevant_from)
-        own = _own_calibration(about)
-        if own is not None:
-            probabilities, how = own(pairs.scores), "as the ranker has it"
-        else:
-            probabilities = by.cross_validated(pairs, by.fit_platt)
-            how = "as `secondlook calibrate` would make it (cross-validated)"
-    except by.NothingToCalibrate:
-        return None
-    error = by.expected_calibration_error(probabilities, pairs.relevant)
-    return Calibrated(probabilities, pairs.relevant, error, how)
-
-
-def _own_calibration(about: Experiment) -> Callable[[Any], np.ndarray[Any, Any]] | None:
-    import numpy as np
-
+def _calibrated(
+    about: Experiment, qrels: Qrels, new: Sequence[Ranking]
+) -> tuple[Reliability | None, str]:
+    """How far probabilities are off, or why that is not known."""
+    from secondlook.cli.experiment import rankings
+    from secondlook.data import run_tag
+    from secondlook.errors import SecondlookError
     from secondlook.model.checkpoint import open_checkpoint
-    from secondlook.score.calibration import calibrate
+    from secondlook.score.calibration import raw_scores_of, reliability
 
     settings = open_checkpoint(about.ranker).settings if about.ranker else None
-    if settings is None or settings.calibration is None:
-        return None
-    own = settings.calibration
-    return lambda scores: calibrate(scores.astype(np.float32), own).astype(np.float64)
+    run = rankings(about.raw, qrels) if about.raw else new
+    try:
+        if settings is not None:
+            run = raw_scores_of(settings, run, run_tag((about.raw or about.new)[0]))
+        return reliability(settings, run, qrels, about.relevant_from), ""
+    except SecondlookError as reason:
+        return None, str(reason)
 
 
 def _of_ranker(about: Experiment) -> dict[str, Any]:

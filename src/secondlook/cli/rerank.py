@@ -107,6 +107,7 @@ def rerank(
     from secondlook.rank import cut, with_tails
     from secondlook.retrieve import open_index
     from secondlook.scale.rerank import reranker
+    from secondlook.score.raw import run_tag
 
     asked = {query.id: query for query in read_queries(queries)}
     cheap, keep = _cascade(cascade)
@@ -122,6 +123,7 @@ def rerank(
         "keep": keep,
         "raw": raw,
     }
+    tag = run_tag(raw=raw, fused=scorer.ranker.fusion is not None)
     if ray is not None:
         if chooser or raw:
             raise typer.BadParameter("takes neither --cascade nor --raw yet", param_hint="--ray")
@@ -129,9 +131,9 @@ def rerank(
             reranker, index.absolute(), reachable(ranker), backend.value, precision.value
         )
         batches = _batches(_cut(read_run(run), depth), scorer.at_once)
-        _on_ray(ray, output, job, tools, asked, batches, total, read_run(run))
+        _on_ray(ray, output, job, tools, asked, batches, total, read_run(run), tag)
         return
-    made = PartialRun(output, job)
+    made = PartialRun(output, job, tag)
     rankings, whole = _cut(read_run(run), depth), read_run(run)
     before = sum(_pairs(ranking, keep) for ranking in islice(rankings, made.finished))
     with progress("re-ranking", "pairs", total) as advance:
@@ -160,6 +162,7 @@ def _on_ray(
     batches: Iterable[list[Ranking]],
     total: int,
     first: Iterable[Ranking],
+    tag: str,
 ) -> None:
     """The same batches as on one machine, each a part of the job."""
     from itertools import chain
@@ -178,7 +181,7 @@ def _on_ray(
     with progress("re-ranking", "pairs", total) as advance:
         run(address, parts.missing(count), tools, advance=advance)
     done = (read_run(path, "trec") for path in parts.results(count))
-    write_run(output, with_tails(chain.from_iterable(done), first), tag="secondlook")
+    write_run(output, with_tails(chain.from_iterable(done), first), tag=tag)
     parts.remove()
     typer.echo(f"{output}: {total:,} pairs")
 

@@ -43,6 +43,10 @@ def serve(
     log_texts: Annotated[
         bool, typer.Option("--log-texts", help="Write queries into the log too.")
     ] = False,
+    score_warnings: Annotated[
+        bool,
+        typer.Option(help="Warn in answers of scores that were not calibrated on judgments."),
+    ] = True,
 ) -> None:
     """Serve a ranker over HTTP, in place of Cohere's, Jina's or TEI's rerank API.
 
@@ -88,6 +92,7 @@ def serve(
                 queue_pairs=queue,
             ),
             log_texts=log_texts,
+            score_warnings=score_warnings,
         )
     )
 

@@ -281,7 +281,7 @@ class Tuning:
         from secondlook.evaluate.calibration import NothingToCalibrate
         from secondlook.model.checkpoint import open_checkpoint
 
-        if open_checkpoint(self._ranker("tuned")).settings.calibration is not None:
+        if open_checkpoint(self._ranker("tuned")).settings.calibrated:
             return
         try:
             calibrate(

@@ -90,6 +90,12 @@ def read_run(source: Source, format: str = "auto") -> Iterator[Ranking]:
     return _reader("run", _RUN, source, format)
 
 
+def run_tag(source: Source) -> str | None:
+    """The tag of a TREC run, which names the system that made it; None where there is none."""
+    path = Path(source)
+    return trec.run_tag(path) if path.is_file() else None
+
+
 def read_candidates(source: Source, format: str = "auto") -> Iterator[Pair]:
     """Queries with a candidate each, texts and all, as MS MARCO's top1000 files have them."""
     return _reader("candidates", _CANDIDATES, source, format)

@@ -77,7 +77,7 @@ class Explanation:
     score: float
     """As the ranker ranks by it."""
     shown: float
-    """As users see it: a probability where the ranker is calibrated."""
+    """The relevance score, from 0 to 1."""
     parts: Mapping[str, float]
     """What the score is the sum of, where the form of the ranker has parts."""
     cut: int

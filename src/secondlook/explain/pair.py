@@ -65,7 +65,7 @@ def explain(
         query,
         document,
         float(scored.scores[0]),
-        float(ranker.shown(scored.scores)[0]),
+        float(ranker.relevance(scored.scores)[0]),
         parts,
         int(scored.cut[0]),
         tuple(

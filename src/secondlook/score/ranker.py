@@ -11,11 +11,10 @@ import numpy as np
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.encode.windows import pool
-from secondlook.evaluate.calibration import sigmoid
 from secondlook.model.checkpoint import TYPES, locate
 from secondlook.rank.fusion import Fusion
 from secondlook.score.backends import open_backend
-from secondlook.score.calibration import calibrate
+from secondlook.score.calibration import relevance, score_meaning
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -69,10 +68,9 @@ class Ranker:
     """Scores how well documents answer queries, as its checkpoint says.
 
     `score` gives raw scores, for ranking and fusing: the logit, pooled over windows where the
-    checkpoint has them. `predict` and `rank` give what users see: a probability where the
-    checkpoint is calibrated, else what sentence-transformers would show (see `activation` in the
-    checkpoint's settings). The order is the same. Where a first look's scores are known too,
-    `fusion` says what they add.
+    checkpoint has them. `predict` and `rank` give relevance scores, from 0 to 1, as the server
+    does; `score_meaning` says what they mean. The order is the same. Where a first look's scores
+    are known too, `fusion` says what they add.
     """
 
     def __init__(
@@ -172,11 +170,17 @@ class Ranker:
         own = self.settings.fusion
         return None if own is None else Fusion(own.weight, own.scale)
 
-    def predict(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """One score per (query text, document text), as users see it."""
-        return self.shown(
-            self.score([(Query("", query), Document("", text)) for query, text in pairs])
-        )
+    @property
+    def score_meaning(self) -> str:
+        """What a relevance score of this ranker means, in one sentence."""
+        return score_meaning(self.settings)
+
+    def predict(
+        self, pairs: Sequence[tuple[str, str]], *, raw_scores: bool = False
+    ) -> NDArray[np.float32]:
+        """One relevance score per (query text, document text), or one raw score."""
+        scores = self.score([(Query("", query), Document("", text)) for query, text in pairs])
+        return scores if raw_scores else self.relevance(scores)
 
     def rank(
         self,
@@ -184,11 +188,17 @@ class Ranker:
         documents: Sequence[str],
         top_k: int | None = None,
         return_documents: bool = False,  # noqa: FBT001, FBT002 - sentence-transformers' signature
+        *,
+        raw_scores: bool = False,
     ) -> list[RankedText]:
-        """The documents best first, each by its place in `documents`; equals keep their order."""
+        """The documents best first, each by its place in `documents`; equals keep their order.
+
+        The order is that of the raw scores; `score` is the relevance score, unless raw scores are
+        asked for.
+        """
         scores = self.score([(Query("", query), Document("", text)) for text in documents])
         order = np.argsort(-scores, kind="stable")[:top_k]
-        shown = self.shown(scores)
+        shown = scores if raw_scores else self.relevance(scores)
         ranked: list[RankedText] = []
         for place in order.tolist():
             one: RankedText = {"corpus_id": place, "score": float(shown[place])}
@@ -197,10 +207,6 @@ class Ranker:
             ranked.append(one)
         return ranked
 
-    def shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Raw scores as users see them."""
-        if self.settings.calibration is not None:
-            return calibrate(scores, self.settings.calibration)
-        if self.settings.activation == "identity":
-            return scores
-        return sigmoid(scores.astype(np.float64)).astype(np.float32)
+    def relevance(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The relevance scores of these raw scores: from 0 to 1, in the same order."""
+        return relevance(scores, self.settings)

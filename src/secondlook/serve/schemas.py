@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from secondlook.model.settings import ScoreSource
+
 _QUERY = "how do cats land on their feet"
 _TEXTS = ["Cats turn in the air and land on their feet.", "The stock market fell on Monday."]
 
@@ -27,6 +29,8 @@ class CohereRequest(BaseModel):
     top_n: TopN | None = None
     max_tokens_per_doc: TopN | None = None
     """Not applied: how much of a document is read is part of the ranker."""
+    raw_scores: bool = False
+    """Give each result's `raw_score` too."""
 
 
 class TextDocument(BaseModel):
@@ -48,6 +52,8 @@ class JinaRequest(BaseModel):
     top_n: TopN | None = None
     return_documents: bool | None = None
     """Of the two APIs, Cohere's default counts: no."""
+    raw_scores: bool = False
+    """Give each result's `raw_score` too."""
 
 
 class CohereResult(BaseModel):
@@ -55,6 +61,9 @@ class CohereResult(BaseModel):
 
     index: int
     relevance_score: Unit
+    """The same as `score` of the other routes and `Ranker.predict`; `/info` says what it means."""
+    raw_score: float | None = None
+    """What the ranker ranks by, where `raw_scores` was asked for."""
 
 
 class JinaResult(CohereResult):
@@ -140,6 +149,7 @@ class TeiRequest(BaseModel):
     truncation_direction: Literal["right", "Right"] = "Right"
     """A ranker reads the beginning of what is too long, as it was trained to."""
     raw_scores: bool = False
+    """Give raw scores in place of those from 0 to 1."""
     return_text: bool = False
 
 
@@ -200,8 +210,9 @@ class SearchHit(BaseModel):
     id: str
     rank: int
     score: Unit | None
-    """The second look's; none where the deadline came first."""
+    """The relevance score, from 0 to 1; none where the deadline came first."""
     raw_score: float | None
+    """What the ranker ranks by."""
     final_score: float | None
     """What the rank goes by, as `secondlook rerank` writes it: the raw score, or where the ranker
     was tuned to be fused with the first look, both looks' together."""
@@ -226,6 +237,8 @@ class SearchAnswer(BaseModel):
     hits: list[SearchHit]
     found: int
     """How many hits of the first look the ranker was given."""
+    score_meaning: str
+    """What the hits' `score` means, in one sentence."""
     partial: bool
     first_look_ms: float
     second_look_ms: float
@@ -262,8 +275,11 @@ class RankerInfo(BaseModel):
     max_length: int
     max_query_length: int
     windows: bool
-    scores: Literal["calibrated", "sigmoid"]
-    """Both from 0 to 1; only the first are probabilities."""
+    scores: ScoreSource
+    """What relevance scores were fitted on. They estimate probabilities after `judgments` and
+    `positives only`; else they tell related from unrelated texts."""
+    score_meaning: str
+    """The same in a sentence."""
 
 
 class Info(BaseModel):

@@ -73,6 +73,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
         model=look.name,
         hits=hits,
         found=len(texts),
+        score_meaning=look.ranker.score_meaning,
         partial=look.outcome.partial,
         first_look_ms=round(1000 * (between - began), 3),
         second_look_ms=round(1000 * took, 3),
@@ -106,7 +107,7 @@ def _wire(marks: list[Mark]) -> list[WordMark]:
 
 
 def _hits(found: Ranking, texts: list[Document], look: SecondLook, k: int) -> list[SearchHit]:
-    outcome, scores = look.outcome, look.unit_scores.tolist()
+    outcome, scores = look.outcome, look.relevance_scores.tolist()
     places = {document.id: place for place, document in enumerate(texts)}
     scored = np.flatnonzero(outcome.scored)
     first = Ranking(found.query_id, tuple(found.hits[place] for place in scored))

@@ -43,6 +43,7 @@ class ServerSettings(Settings):
     keys: Path | None = None
     limits: Limits = Limits()
     log_texts: bool = False
+    score_warnings: bool = True
 
 
 def run(settings: ServerSettings) -> None:
@@ -84,6 +85,7 @@ def open_serving(settings: ServerSettings) -> Serving:
         limits=settings.limits,
         explainer=PairExplainer(),
         log_texts=settings.log_texts,
+        score_warnings=settings.score_warnings,
     )
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from secondlook.errors import EngineProblem, SecondlookError
-from secondlook.evaluate.calibration import sigmoid
 from secondlook.serve.breaker import Breaker
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import LOGGER, note
@@ -69,10 +68,17 @@ class SecondLook:
     outcome: Outcome
 
     @property
-    def unit_scores(self) -> NDArray[np.float32]:
-        """Scores from 0 to 1, in the order of the documents; 0 where the deadline came first."""
-        shown = unit_scores(self.ranker, self.outcome.scores)
-        return np.where(self.outcome.scored, shown, np.float32(0))
+    def relevance_scores(self) -> NDArray[np.float32]:
+        """From 0 to 1, as `Ranker.predict` gives them; 0 where the deadline came first."""
+        scores = self.ranker.relevance(self.outcome.scores)
+        return np.where(self.outcome.scored, scores, np.float32(0))
+
+    @property
+    def raw_scores(self) -> NDArray[np.float32]:
+        """What has no score gets the lowest that was given, so that the order holds."""
+        outcome = self.outcome
+        lowest = outcome.scores[outcome.scored].min(initial=np.inf) if outcome.scored.any() else 0.0
+        return np.where(outcome.scored, outcome.scores, np.float32(lowest))
 
 
 @dataclass(eq=False)
@@ -90,6 +96,8 @@ class Serving:
     keys: Keys | None = None
     explainer: Explainer | None = None
     log_texts: bool = False
+    score_warnings: bool = True
+    """Whether answers of rerank APIs warn of scores that were not calibrated on judgments."""
     metrics: Metrics = field(default_factory=Metrics)
     breaker: Breaker = field(default_factory=Breaker)
     draining: bool = False
@@ -231,17 +239,6 @@ class Serving:
         self.breaker.failed()
         self.metrics.engine_errors.labels(kind).inc()
         self.metrics.engine_open.set(self.breaker.state != "closed")
-
-
-def unit_scores(ranker: Ranker, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Raw scores from 0 to 1, as rerank APIs show them: `Ranker.predict`'s where that does.
-
-    A ranker that is not calibrated may show any number. Its sigmoid has the same order, but is no
-    probability.
-    """
-    if ranker.settings.calibration is None and ranker.settings.activation == "identity":
-        return sigmoid(scores.astype(np.float64)).astype(np.float32)
-    return ranker.shown(scores)
 
 
 def _for_clients(error: SecondlookError) -> str:

@@ -301,7 +301,8 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
         if name in logged
     ]
     metrics = {"steps": float(steps), "queries": float(len(run.plan.found.rows))}
-    void = {"calibration": None, "fusion": None}  # they were fitted to other scores
+    # They were fitted to other scores; `run.py` gives the finished ranker a scale.
+    void = {"calibration": None, "fusion": None}
     trained = start.settings.model_copy(update={"trained": True} | void)
     model = replace(start, settings=trained)
     for name, was in run.at_start.items():

@@ -32,12 +32,14 @@ from secondlook.model.checkpoint import (
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import Phase as LineagePhase
 from secondlook.model.warm import Warm
+from secondlook.score.default_scale import store_scale
 from secondlook.train import processes
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome, Place, TrainData, Unwatched
 from secondlook.train.phases import ALONE, run_phase
 from secondlook.train.recipe import NAME, Recipe, resolved
 from secondlook.train.report import draw_curve, full_card
+from secondlook.train.scale import scale_pairs
 from secondlook.train.settings import WarmPhase
 
 if TYPE_CHECKING:
@@ -128,9 +130,9 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
         outcomes.append((settings.phase, outcome))
         folder, data = done, outcome.data
     if processes.first():
-        _finish(job, folder, outcomes)
+        _finish(job, folder, outcomes, data)
     processes.wait()
-    return open_checkpoint(folder).settings
+    return open_checkpoint(job.output).settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +251,13 @@ def _read_outcome(job: Job, name: str) -> Kept:
     return Kept(data, tuple(kept["history"]), tuple(Path(path) for path in kept["keep"]))
 
 
-def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]]) -> None:
+def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]], data: TrainData) -> None:
     """The last checkpoint, with what a person wants to know of it, as the ranker."""
     settings = open_checkpoint(last).settings
     with replacing(job.output) as half:
         copytree(last, half, dirs_exist_ok=True)
+        if settings.trained and not settings.calibrated:
+            store_scale(half, scale_pairs(data), device=job.device)
         recipe = resolved(job.named, settings.encode)
         (half / NAME).write_text(recipe, encoding="utf-8")
         for _, kept in outcomes:
