@@ -14,6 +14,7 @@ from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import IsotonicCalibration, PlattCalibration
 from secondlook.score.ranker import Ranker
+from secondlook.score.warm import make_warm
 from secondlook.types import Document, Query, Scorer
 
 QUERY = "where is cape fear"
@@ -29,7 +30,7 @@ TEXTS = [
 @pytest.fixture
 def folder(tmp_path):
     """A warm ranker, which needs no training."""
-    save_model(new_warm(tiny.save(tiny.encoder(), tmp_path / "base")), tmp_path / "ranker")
+    make_warm(tiny.save(tiny.encoder(), tmp_path / "base"), tmp_path / "ranker")
     return tmp_path / "ranker"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from secondlook import Document, Query
 from secondlook.serve.serving import Serving
-from served import QUERY, TEXTS, listening, serving
+from served import QUERY, TEXTS, listening
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,8 @@ _MEANING: dict[ScoreSource, str] = {
     "documents from queries with documents of other queries (.5 lies between the two)",
     "reference pairs": "not calibrated on judgments: the scale tells related from unrelated texts "
     "of built-in reference pairs (.5 lies between the two)",
-    "none": "not calibrated on judgments: the sigmoid of the raw score",
+    "none": "not calibrated on judgments: the sigmoid of the raw score. For rankers whose raw scores "
+    "are no logits this says little: give them a scale with `secondlook calibrate RANKER`",
 }
 
 
