@@ -82,6 +82,10 @@ class Watched:
         return self.ranker.relevance(scores)
 
     @property
+    def scale(self):
+        return self.ranker.scale
+
+    @property
     def score_meaning(self):
         return self.ranker.score_meaning
 

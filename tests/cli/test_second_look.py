@@ -160,7 +160,7 @@ def test_too_few_judgments_change_nothing(data):
     write_qrels(data / "qrels.tsv", {"q1": {"d0": 1}})
     given = ["--run", data / "second.trec", "--qrels", data / "qrels.tsv"]
     assert "at least 10" in secondlook("calibrate", data / "ranker", *given, fails=True)
-    assert Ranker.load(data / "ranker", device="cpu").settings.score_source == "reference pairs"
+    assert Ranker.load(data / "ranker", device="cpu").scale.source == "reference pairs"
 
 
 @given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 60))

@@ -14,10 +14,10 @@ from secondlook.model.settings import (
     RankerSettings,
 )
 from secondlook.score.calibration import (
+    calibrate,
     fit_to_judgments,
     query_hash,
     raw_scores_of,
-    relevance,
     reliability,
     score_meaning,
 )
@@ -83,15 +83,15 @@ def test_a_scale_from_reference_pairs_puts_their_two_kinds_on_two_sides():
     scale = fit_scale(SharedWords(), reference_pairs())
     settings = PLAIN.model_copy(update={"calibration": scale})
     pairs = reference_pairs()
-    related = relevance(SharedWords().score(pairs.related), settings)
-    unrelated = relevance(SharedWords().score(pairs.unrelated), settings)
+    related = calibrate(SharedWords().score(pairs.related), scale)
+    unrelated = calibrate(SharedWords().score(pairs.unrelated), scale)
     assert (related > 0.5).mean() > 0.8
     assert (unrelated > 0.5).mean() < 0.1
     assert related.max() < 1
     assert scale.fitted_on.source == "reference pairs"
     assert (scale.fitted_on.pairs, scale.fitted_on.relevant) == (192, 64)
     assert "equally likely" in scale.fitted_on.assumed
-    assert "not calibrated on judgments" in score_meaning(settings)
+    assert "not calibrated on judgments" in score_meaning(scale)
     assert not settings.calibrated
 
 
@@ -151,8 +151,8 @@ def test_positives_alone_calibrate_and_the_calibration_says_so(kind):
     assert fitted.error_after < 0.05 < fitted.error_before
     settings = PLAIN.model_copy(update={"calibration": fitted.calibration})
     assert settings.calibrated
-    assert "counted as not relevant" in score_meaning(settings)
-    shown = relevance(np.array([40, 11], np.float32), settings)
+    assert "counted as not relevant" in score_meaning(fitted.calibration)
+    shown = calibrate(np.array([40, 11], np.float32), fitted.calibration)
     assert shown[0] > 0.9
     assert shown[1] < 0.1
 
@@ -215,5 +215,6 @@ def test_a_scale_that_no_judgment_made_is_not_measured_as_a_calibration():
 def test_an_older_calibration_without_a_record_still_reads():
     old = {"kind": "platt", "slope": 2.0, "intercept": -1.0}
     settings = RankerSettings.model_validate(PLAIN.model_dump() | {"calibration": old})
-    assert settings.score_source == "judgments"
-    assert relevance(np.array([0.5], np.float32), settings)[0] == pytest.approx(0.5)
+    assert settings.calibration.source == "judgments"
+    assert settings.calibrated
+    assert calibrate(np.array([0.5], np.float32), settings.calibration)[0] == pytest.approx(0.5)

@@ -105,8 +105,9 @@ def _by_texts(
 ) -> Calibration:
     from secondlook.cli.documents import scale_pairs
     from secondlook.score.default_scale import store_scale
+    from secondlook.score.ranker import Ranker
 
-    return store_scale(ranker, scale_pairs(corpus, queries, qrels))
+    return store_scale(ranker, Ranker.load(ranker), scale_pairs(corpus, queries, qrels))
 
 
 def _told(ranker: Path, kind: Kind, fitted: Fitted) -> tuple[str, dict[str, float]]:

@@ -57,6 +57,7 @@ def tune(
     from secondlook.model.checkpoint import open_checkpoint, write_settings
     from secondlook.score import tuning
     from secondlook.score.default_scale import reference_pairs, store_scale
+    from secondlook.score.ranker import Ranker
 
     settings = open_checkpoint(ranker).settings
     windows = settings.encode.windows
@@ -71,7 +72,7 @@ def tune(
         changed = _with(settings, best)
         write_settings(ranker, changed)
         if changed.calibration is None:
-            store_scale(ranker, reference_pairs())
+            store_scale(ranker, Ranker.load(ranker), reference_pairs())
     found |= {"measure": measure, "stored": not dry_run} | _spelled(best)
     typer.echo(json.dumps(found) if as_json else _report(ranker, found, settings, best))
 

@@ -128,8 +128,8 @@ def new_warm(
     """A warm ranker that begins as the bi-encoder `base`, and is as good as that untrained.
 
     Pooling and prompts are read from sentence-transformers' files; `encode` are settings that
-    differ from what these say. Its scores have no scale from 0 to 1 yet: `score.warm.make_warm`
-    makes the whole ranker, with one.
+    differ from what these say. No scale for its scores is stored: `score.warm.make_warm` makes
+    the whole ranker, with one.
     """
     folder = locate(base)
     biencoder = read_biencoder(folder)

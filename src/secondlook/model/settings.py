@@ -30,9 +30,7 @@ class FrozenSettings(Settings):
     """Of the hidden layer between these and the score."""
 
 
-ScoreSource = Literal[
-    "reference pairs", "corpus", "training data", "positives only", "judgments", "none"
-]
+ScoreSource = Literal["reference pairs", "corpus", "training data", "positives only", "judgments"]
 """What the map from raw scores to relevance scores was fitted on."""
 
 JUDGED: tuple[ScoreSource, ...] = ("judgments", "positives only")
@@ -55,24 +53,31 @@ class FittedOn(Settings):
     fit has seen."""
 
 
-class PlattCalibration(Settings):
+class _Calibration(Settings):
+    fitted_on: FittedOn | None = None
+    """None in checkpoints of versions that did not record it, and fitted to judgments only."""
+
+    @property
+    def source(self) -> ScoreSource:
+        """What it was fitted on."""
+        return "judgments" if self.fitted_on is None else self.fitted_on.source
+
+
+class PlattCalibration(_Calibration):
     """relevance score = sigmoid(slope · raw score + intercept)."""
 
     kind: Literal["platt"] = "platt"
     slope: float
     intercept: float
-    fitted_on: FittedOn | None = None
-    """None in checkpoints of versions that did not record it."""
 
 
-class IsotonicCalibration(Settings):
+class IsotonicCalibration(_Calibration):
     """The line through the points (raw scores, probabilities), level beyond its ends."""
 
     kind: Literal["isotonic"] = "isotonic"
     scores: tuple[float, ...] = Field(min_length=1)
     """Ascending."""
     probabilities: tuple[float, ...]
-    fitted_on: FittedOn | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -131,7 +136,8 @@ class RankerSettings(Settings):
     calibration: Annotated[
         PlattCalibration | IsotonicCalibration | None, Field(discriminator="kind")
     ] = None
-    """From raw scores to relevance scores; where it is None, the sigmoid of the raw score."""
+    """From raw scores to relevance scores; where it is None, a ranker that is loaded fits a scale
+    to the reference pairs when it is first asked for one."""
     fusion: FusionSettings | None = None
     """What the first look's score adds to the ranker's; nothing where it is None."""
     lineage: Lineage
@@ -144,17 +150,9 @@ class RankerSettings(Settings):
         return "joint" if self.warm is None else "warm"
 
     @property
-    def score_source(self) -> ScoreSource:
-        """What the relevance scores were fitted on."""
-        if self.calibration is None:
-            return "none"
-        fitted_on = self.calibration.fitted_on
-        return "judgments" if fitted_on is None else fitted_on.source
-
-    @property
     def calibrated(self) -> bool:
         """Whether relevance scores were fitted to judgments."""
-        return self.score_source in JUDGED
+        return self.calibration is not None and self.calibration.source in JUDGED
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -43,25 +43,16 @@ _MEANING: dict[ScoreSource, str] = {
     "documents from queries with documents of other queries (.5 lies between the two)",
     "reference pairs": "not calibrated on judgments: the scale tells related from unrelated texts "
     "of built-in reference pairs (.5 lies between the two)",
-    "none": "not calibrated on judgments: the sigmoid of the raw score. For rankers whose raw scores "
-    "are no logits this says little: give them a scale with `secondlook calibrate RANKER`",
 }
 
 
-def score_meaning(settings: RankerSettings) -> str:
-    """What a relevance score of this ranker means, in one plain sentence."""
-    return f"Scores from 0 to 1: {_MEANING[settings.score_source]}."
-
-
-def relevance(scores: NDArray[np.float32], settings: RankerSettings) -> NDArray[np.float32]:
-    """The relevance scores of these raw scores, from 0 to 1, as the checkpoint says."""
-    if settings.calibration is None:
-        return sigmoid(scores.astype(np.float64)).astype(np.float32)
-    return calibrate(scores, settings.calibration)
+def score_meaning(calibration: Calibration) -> str:
+    """What a relevance score by this calibration means, in one plain sentence."""
+    return f"Scores from 0 to 1: {_MEANING[calibration.source]}."
 
 
 def calibrate(scores: NDArray[np.float32], calibration: Calibration) -> NDArray[np.float32]:
-    """The same by this calibration."""
+    """The relevance scores of these raw scores: from 0 to 1, in the same order."""
     return _map_of(calibration)(scores.astype(np.float64)).astype(np.float32)
 
 
@@ -77,7 +68,7 @@ class Fitted:
 
     calibration: Calibration
     error_before: float
-    """Expected calibration error of the relevance scores that the ranker had."""
+    """Expected calibration error by the scale that the ranker had stored, or a sigmoid."""
     error_after: float
     """By 5 folds over the queries."""
 
@@ -127,7 +118,8 @@ def fit_to_judgments(
             probabilities=tuple(steps.probabilities.tolist()),
             fitted_on=fitted_on,
         )
-    before = relevance(pairs.scores.astype(np.float32), settings).astype(np.float64)
+    had = settings.calibration
+    before = sigmoid(pairs.scores) if had is None else _map_of(had)(pairs.scores)
     return Fitted(
         calibration,
         expected_calibration_error(before, pairs.relevant),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NotRequired, Protocol, TypedDict
 
@@ -14,7 +15,8 @@ from secondlook.encode.windows import pool
 from secondlook.model.checkpoint import TYPES, locate
 from secondlook.rank.fusion import Fusion
 from secondlook.score.backends import open_backend
-from secondlook.score.calibration import relevance, score_meaning
+from secondlook.score.calibration import calibrate, score_meaning
+from secondlook.score.default_scale import fit_scale, reference_pairs
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from secondlook.encode.features import Features
     from secondlook.model.settings import RankerSettings
+    from secondlook.score.calibration import Calibration
     from secondlook.score.exports import Engine, Precision
     from secondlook.types import Pair
 
@@ -173,7 +176,16 @@ class Ranker:
     @property
     def score_meaning(self) -> str:
         """What a relevance score of this ranker means, in one sentence."""
-        return score_meaning(self.settings)
+        return score_meaning(self.scale)
+
+    @cached_property
+    def scale(self) -> Calibration:
+        """From raw scores to relevance scores: as the checkpoint says.
+
+        Where it says nothing, as a cross-encoder from elsewhere, a scale is fitted now to some of
+        the reference pairs; `secondlook calibrate` stores one.
+        """
+        return self.settings.calibration or fit_scale(self, reference_pairs(every=2))
 
     def predict(
         self, pairs: Sequence[tuple[str, str]], *, raw_scores: bool = False
@@ -209,4 +221,4 @@ class Ranker:
 
     def relevance(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """The relevance scores of these raw scores: from 0 to 1, in the same order."""
-        return relevance(scores, self.settings)
+        return calibrate(scores, self.scale)

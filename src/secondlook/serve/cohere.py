@@ -4,6 +4,7 @@ from math import ceil
 
 from fastapi import APIRouter, Request
 
+from secondlook.model.settings import JUDGED
 from secondlook.serve.asking import Deadline, reranked, serving_of
 from secondlook.serve.limits import StrictRoute
 from secondlook.serve.problems import COHERE, JINA
@@ -96,7 +97,7 @@ def _meta(
             f"max_tokens_per_doc was not applied: this ranker reads up to {reads} tokens, as it "
             "was trained to"
         )
-    if serving_of(request).score_warnings and not look.ranker.settings.calibrated:
+    if serving_of(request).score_warnings and look.ranker.scale.source not in JUDGED:
         warnings.append(f"relevance_score: {look.ranker.score_meaning}")
     return Meta(
         api_version=ApiVersion(version=version),

@@ -69,6 +69,6 @@ def _describe(serving: Serving, name: str) -> RankerInfo:
         max_length=settings.encode.max_length,
         max_query_length=settings.encode.max_query_length,
         windows=settings.encode.windows is not None,
-        scores=settings.score_source,
+        scores=serving.queues[name].ranker.scale.source,
         score_meaning=serving.queues[name].ranker.score_meaning,
     )

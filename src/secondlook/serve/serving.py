@@ -233,6 +233,7 @@ class Serving:
         await asyncio.gather(*(queue.drained() for queue in self.queues.values()), *self._retired)
 
     def _queue(self, name: str, ranker: Ranker) -> ScoringQueue:
+        _ = ranker.scale  # fitted now where the checkpoint has none, not in the first request
         return ScoringQueue(ranker, name, self.limits.queue_pairs, self.metrics)
 
     def _engine_failed(self, kind: str) -> None:

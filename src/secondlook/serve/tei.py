@@ -29,7 +29,7 @@ async def rerank(
             413, f"texts.{place} is {outcome.cut[place]} tokens too long; set `truncate` to cut it"
         )
     mark_partial(response, look)
-    source = look.ranker.settings.score_source
+    source = look.ranker.scale.source
     response.headers["X-Secondlook-Scores"] = "raw" if body.raw_scores else source
     scores = (look.raw_scores if body.raw_scores else look.relevance_scores).tolist()
     return [

@@ -33,6 +33,7 @@ from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import Phase as LineagePhase
 from secondlook.model.warm import Warm
 from secondlook.score.default_scale import store_scale
+from secondlook.score.ranker import Ranker
 from secondlook.train import processes
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome, Place, TrainData, Unwatched
@@ -257,7 +258,7 @@ def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]], data: Tr
     with replacing(job.output) as half:
         copytree(last, half, dirs_exist_ok=True)
         if settings.trained and not settings.calibrated:
-            store_scale(half, scale_pairs(data), device=job.device)
+            store_scale(half, Ranker.load(half, device=job.device), scale_pairs(data))
         recipe = resolved(job.named, settings.encode)
         (half / NAME).write_text(recipe, encoding="utf-8")
         for _, kept in outcomes:
