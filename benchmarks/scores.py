@@ -31,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, required=True, help="holds data/ and weights/")
     parser.add_argument("--minilm", type=Path, required=True, help="all-MiniLM-L6-v2's folder")
+    parser.add_argument("--rankers", nargs="+", default=["cross-encoder", "minilm", "e5"])
     parser.add_argument("--pairs", type=int, default=500, help="of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, required=True)
@@ -40,21 +41,24 @@ def main() -> None:
         for name, parts in PARTS.items()
     }
     rows = []
-    for name, ranker in rankers(given.shared / "weights", given.minilm):
+    for name, ranker in rankers(given.rankers, given.shared / "weights", given.minilm):
         for collection, (relevant, unrelated) in samples.items():
             rows.append({"ranker": name, "collection": collection})
             rows[-1] |= figures(ranker, relevant, unrelated)
             print(json.dumps(rows[-1]), flush=True)
-    given.output.write_text(json.dumps({"seed": given.seed, "rows": rows}, indent=1) + "\n")
+    given.output.write_text(
+        json.dumps({"seed": given.seed, "pairs": given.pairs, "rows": rows}, indent=1) + "\n"
+    )
 
 
-def rankers(weights: Path, minilm: Path) -> Iterator[tuple[str, Ranker]]:
-    yield "ms-marco-MiniLM-L-12-v2", Ranker.load(weights / "ms-marco-minilm-l12")
-    with TemporaryDirectory() as folder:
-        for name, base in {"all-MiniLM-L6-v2": minilm, "e5-small": weights / "e5-small"}.items():
-            made = Path(folder) / name
-            make_warm(base, made)
-            yield f"warm {name}", Ranker.load(made)
+def rankers(wanted: list[str], weights: Path, minilm: Path) -> Iterator[tuple[str, Ranker]]:
+    if "cross-encoder" in wanted:
+        yield "ms-marco-MiniLM-L-12-v2", Ranker.load(weights / "ms-marco-minilm-l12")
+    for name, base in {"minilm": minilm, "e5": weights / "e5-small"}.items():
+        if name in wanted:
+            with TemporaryDirectory() as folder:
+                make_warm(base, Path(folder) / "ranker")
+                yield f"warm {name}", Ranker.load(Path(folder) / "ranker")
 
 
 def sample(

@@ -22,9 +22,11 @@ def scale_pairs(data: TrainData) -> ScalePairs:
 
     Where neither are enough, the built-in reference pairs.
     """
-    paths = [data.validate] if data.validate else list(data.train)
-    positives = list(_positives(Groups(paths))) if paths else []
-    return training_pairs(positives) if len(positives) >= _LEAST else reference_pairs()
+    for paths in ([data.validate] if data.validate else [], data.train):
+        positives = list(_positives(Groups(paths))) if paths else []
+        if len(positives) >= _LEAST:
+            return training_pairs(positives)
+    return reference_pairs()
 
 
 def _positives(groups: Groups) -> Iterator[Pair]:
