@@ -189,7 +189,14 @@ def test_fused_runs_are_refused():
         with pytest.raises(SecondlookError, match="--raw"):
             raw_scores_of(settings, [whole], tag)
     assert run_tag(raw=True, fused=True) == RAW_TAG
-    assert run_tag(raw=False, fused=True) == FUSED_TAG
+    assert run_tag(raw=False, fused=True, tail=True) == FUSED_TAG
+
+
+def test_a_run_with_hits_that_the_ranker_has_not_scored_is_refused():
+    tag = run_tag(raw=False, fused=False, tail=True)
+    with pytest.raises(SecondlookError, match="has not scored"):
+        raw_scores_of(PLAIN, [Ranking.of("q", [Hit("a", 3.0)])], tag)
+    assert run_tag(raw=False, fused=False) == "secondlook"
 
 
 def test_a_calibration_is_never_measured_on_the_queries_it_was_fitted_on():

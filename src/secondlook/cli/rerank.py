@@ -123,7 +123,8 @@ def rerank(
         "keep": keep,
         "raw": raw,
     }
-    tag = run_tag(raw=raw, fused=scorer.ranker.fusion is not None)
+    fused, tail = scorer.ranker.fusion is not None, depth is not None or chooser is not None
+    tag = run_tag(raw=raw, fused=fused, tail=tail)
     if ray is not None:
         if chooser or raw:
             raise typer.BadParameter("takes neither --cascade nor --raw yet", param_hint="--ray")

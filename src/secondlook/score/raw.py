@@ -29,12 +29,17 @@ RAW_TAG = "secondlook-raw"
 FUSED_TAG = "secondlook-fused"
 """The tag of a run whose scores are fused with the first stage's."""
 
+TAIL_TAG = "secondlook-tail"
+"""The tag of a run in which hits that the ranker has not scored stand below the others."""
 
-def run_tag(*, raw: bool, fused: bool) -> str:
+
+def run_tag(*, raw: bool, fused: bool, tail: bool = False) -> str:
     """What the last column of a re-ranked run says of its scores."""
     if raw:
         return RAW_TAG
-    return FUSED_TAG if fused else "secondlook"
+    if fused:
+        return FUSED_TAG
+    return TAIL_TAG if tail else "secondlook"
 
 
 def raw_windows(
