@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    import numpy as np
+
     from secondlook.cli.experiment import Experiment
     from secondlook.evaluate.breakdown import Facet
     from secondlook.evaluate.calibration import Reliability
