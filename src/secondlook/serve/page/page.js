@@ -12,7 +12,6 @@ const $ = (id) => document.getElementById(id);
 let answer = null; // the last search
 let asked = { query: "", depth: 0, model: undefined };
 let count = SHOWN;
-let calibrated = new Set(); // rankers whose scores are probabilities; others show raw ones
 let waiting = new AbortController(); // the search under way
 let opening = new AbortController(); // the explanation under way
 let afterKey = start;
@@ -72,9 +71,6 @@ async function start() {
     const info = await ask("info");
     $("depth").max = Math.min(200, info.max_client_batch_size);
     $("ranker").replaceChildren(...info.rankers.map(({ name }) => new Option(name, name)));
-    calibrated = new Set(
-      info.rankers.filter(({ scores }) => scores === "calibrated").map(({ name }) => name),
-    );
     $("rankers").hidden = info.rankers.length < 2;
     if (info.engine === null) {
       for (const control of document.querySelectorAll("#ask input, #ask button, #controls input")) {
@@ -137,6 +133,7 @@ function render() {
   $("asked").replaceChildren(...marked(letters, answer.query_marks ?? [], highlight));
   $("first-told").textContent = took(answer.first_look_ms);
   $("second-told").textContent = `${answer.model}, ${took(answer.second_look_ms)}`;
+  $("second-told").title = answer.score_meaning;
   show(firstLook(hits), second, count, score, open);
   const late = hits.filter((hit) => hit.raw_score === null).length;
   const told = `${hits.length} ${hits.length === 1 ? "hit" : "hits"}; ${climbed(second)}`;
@@ -150,9 +147,9 @@ function took(ms) {
   return ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`;
 }
 
-/** The second look's score of a hit as it is shown. */
+/** The relevance score of a hit, from 0 to 1; the answer's `score_meaning` says what it means. */
 function score(hit) {
-  return calibrated.has(answer.model) ? hit.score : hit.raw_score;
+  return hit.score;
 }
 
 function climbed(second) {
