@@ -89,8 +89,8 @@ def fit_to_judgments(
 ) -> Fitted:
     """Fit probabilities to a run of the ranker's raw scores; see `raw_scores_of`.
 
-    Raises NothingToCalibrate where pairs are too few, and SecondlookError where relevant documents
-    do not score higher than others.
+    Raises NothingToCalibrate where pairs are too few, or relevant documents do not score higher
+    than others.
     """
     pairs = judged_pairs(qrels, rankings, relevant_from)
     fitted_on = FittedOn(
@@ -129,7 +129,7 @@ def fit_to_judgments(
 
 def _refuse_falling(*, rising: bool) -> None:
     if not rising:
-        raise SecondlookError(
+        raise NothingToCalibrate(
             "in this run relevant documents do not score higher than others, so nothing was "
             "stored. Probably the run is of another ranker or of other queries, its scores are "
             "distances (lower is better), or the judgments are of another collection"
