@@ -3,9 +3,10 @@
 import pytest
 
 from secondlook.data import CorpusStore
+from secondlook.data.near_duplicates import shingles
 from secondlook.errors import MissingDocument, MissingQuery, SecondlookError
 from secondlook.retrieve.memory import MemoryIndex
-from secondlook.train.mine import Miner, MineSettings, shingles, words
+from secondlook.train.mine import Miner, MineSettings, words
 from secondlook.types import Document, Hit, Query, Ranking
 
 LONG = (

@@ -12,14 +12,13 @@ A group of all candidates (for validation) is the first look as it is: nothing i
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
+from secondlook.data.near_duplicates import near, shingles, words_of
 from secondlook.errors import MissingDocument, MissingQuery, SecondlookError
 from secondlook.recipe import Settings
 from secondlook.train.groups import UNJUDGED, Group
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
 
     from secondlook.data.store import CorpusStore
     from secondlook.types import Corpus, Document, Qrels, Query
-
-NEAR = 0.8
-SHINGLE = 3
-_WORD = re.compile(r"\w+")
 
 
 class MineSettings(Settings):
@@ -311,30 +306,11 @@ class _Sieve:
             return "same text"
         if own in self._taken:
             return "repeated"
-        if any(_near(own, known) for known in self._shingles):
+        if any(near(own, known) for known in self._shingles):
             return "near duplicate"
         return None
 
 
 def words(document: Document) -> tuple[str, ...]:
     """What is compared: the words of the text (of the title, if that is all there is)."""
-    return _words(document.text or document.title)
-
-
-@lru_cache(maxsize=1 << 12)  # what many queries find is read once
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text.casefold()))
-
-
-def shingles(of: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Every run of three words; of a shorter text, the text."""
-    return zip(of, of[1:], of[2:], strict=False) if len(of) > SHINGLE else iter([of])
-
-
-def _near(own: tuple[str, ...], known: frozenset[tuple[str, ...]]) -> bool:
-    """Whether the Jaccard index of the shingles is `NEAR` or more."""
-    if sum(map(known.__contains__, shingles(own))) < NEAR * len(known):
-        return False  # nearly always, and cheap to tell: a union is no smaller than one side
-    pieces = frozenset(shingles(own))
-    shared = len(pieces & known)
-    return shared >= NEAR * (len(pieces) + len(known) - shared)
+    return words_of(document.text or document.title)
