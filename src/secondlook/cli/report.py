@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from secondlook.evaluate.breakdown import Facet
     from secondlook.evaluate.compare import Comparisons, Difference
     from secondlook.evaluate.report import Calibrated, ShownHit, Story
+    from secondlook.model.settings import RankerSettings
     from secondlook.types import Document, Qrels, Query, Ranking
 
 
@@ -61,7 +62,7 @@ def report(
     queries = asked(about.queries, qrels)
     base, new = rankings(about.base, qrels), rankings(about.new, qrels)
     names = [" + ".join(Path(path).name for path in paths) for paths in (about.base, about.new)]
-    found = _compared(about, qrels, queries, (names[0], base), (names[1], new), rng)
+    found, gain = _compared(about, qrels, queries, (names[0], base), (names[1], new), rng)
     first = found.runs[0].differences[0]
     known = texts(about.corpus, _wanted(about, qrels, base, new)) if about.corpus else {}
     facets = _facets(about, qrels, queries, base, known)
@@ -75,6 +76,7 @@ def report(
             _stories(first, qrels, queries, base, new, known),
             _calibrated(about, qrels, new),
             **_of_ranker(about),
+            gain=gain,
             commands=(
                 *about.commands,
                 f"secondlook report {experiment.name} -o {output.name} --seed {seed}",
@@ -92,17 +94,22 @@ def _compared(
     base: tuple[str, Sequence[Ranking]],
     new: tuple[str, Sequence[Ranking]],
     rng: np.random.Generator,
-) -> Comparisons:
-    """The new run alone, as a comparison of all runs finds it."""
+) -> tuple[Comparisons, str]:
+    """The new run alone, as a comparison of all runs finds it, and what tuning itself brought."""
     from dataclasses import replace
 
     from secondlook.cli.experiment import rankings
     from secondlook.evaluate.compare import compare
+    from secondlook.evaluate.tuned import compare_tuned
 
     texts = {query.id: query.text for query in queries}
+    if about.untuned:
+        untuned = "untuned", rankings(about.untuned, qrels)
+        tests = compare_tuned(qrels, base, untuned, new, about.measures, rng=rng, texts=texts)
+        return replace(tests.first_stage, runs=(tests.tuned,)), tests.gain_sentence()
     others = [(path, rankings([path], qrels)) for path in about.others]
     found = compare(qrels, base, [*others, new], about.measures, rng=rng, texts=texts)
-    return replace(found, runs=found.runs[-1:])
+    return replace(found, runs=found.runs[-1:]), ""
 
 
 def _wanted(
@@ -231,6 +238,17 @@ def _own_calibration(about: Experiment) -> Callable[[Any], np.ndarray[Any, Any]]
     return lambda scores: calibrate(scores.astype(np.float32), own).astype(np.float64)
 
 
+def _fitted(settings: RankerSettings) -> Iterator[tuple[str, dict[str, float]]]:
+    """What was fitted to the ranker's scores after training."""
+    if settings.calibration is not None:
+        numbers = settings.calibration.model_dump().items()
+        figures = {name: value for name, value in numbers if isinstance(value, float)}
+        yield f"calibration ({settings.calibration.kind})", figures
+    if settings.fusion is not None:
+        weight = {"weight of the first stage": settings.fusion.weight}
+        yield f"score fusion ({settings.fusion.scale})", weight
+
+
 def _of_ranker(about: Experiment) -> dict[str, Any]:
     """What the ranker's folder tells of its making."""
     if about.ranker is None:
@@ -238,9 +256,14 @@ def _of_ranker(about: Experiment) -> dict[str, Any]:
     from secondlook.model.checkpoint import locate, open_checkpoint
 
     folder = locate(about.ranker)
-    lineage = open_checkpoint(folder).settings.lineage
+    settings = open_checkpoint(folder).settings
+    lineage = settings.lineage
     told: dict[str, Any] = {
-        "lineage": ((lineage.base, {}), *((p.name, p.metrics) for p in lineage.phases))
+        "lineage": (
+            (lineage.base, {}),
+            *((p.name, p.metrics) for p in lineage.phases),
+            *_fitted(settings),
+        )
     }
     if (folder / "curve.png").is_file():
         told["curve"] = (folder / "curve.png").read_bytes()

@@ -82,6 +82,8 @@ class Report:
     """Labels that noise reduction took out, highest score first."""
     dropped_figures: Mapping[str, float] | None = None
     commands: tuple[str, ...] = ()
+    gain: str = ""
+    """What tuning itself brought, beside the verdict against the first stage."""
 
 
 def report_page(report: Report) -> str:
@@ -109,12 +111,13 @@ def _verdict(report: Report, run: Comparison) -> str:
     word, _, reason = said.partition(": ")
     kind = run.verdict.replace(" ", "-")
     doubts = [*(one.sentence for one in run.objections), *warnings(report.found)]
+    gain = f"<p>{escape(report.gain)}.</p>" if report.gain else ""
     beware = "".join(f'<p class="warning">{escape(one)}.</p>' for one in doubts)
     copied = f"{run.queries} different of " if run.queries < report.found.queries else ""
     return (
         f'<div class="verdict {kind}"><b>{escape(word.capitalize())}</b><p>{escape(reason)}.</p>'
         f'<p class="small">{escape(run.run)} against {escape(report.found.base)}, '
-        f"{copied}{report.found.queries} judged queries.</p></div>{beware}"
+        f"{copied}{report.found.queries} judged queries.</p></div>{gain}{beware}"
     )
 
 

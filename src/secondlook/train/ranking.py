@@ -24,6 +24,7 @@ from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import losses, processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
+from secondlook.train.deadline import StopsAt
 from secondlook.train.draw import Draw, Usable, usable
 from secondlook.train.groups import Groups
 from secondlook.train.log_odds import into_log_odds
@@ -133,6 +134,8 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
         )
         if measured is not None and settings.patience is not None:
             trainer.add_callback(EarlyStoppingCallback(settings.patience))
+        if place.deadline is not None:
+            trainer.add_callback(StopsAt(place.deadline, place.watch))
         state = _train(trainer, place, plan.steps)
     return _outcome(start, data, place, _Run(plan, state, before, at_start))
 

@@ -63,6 +63,8 @@ class Job:
     watch: Watch = field(default_factory=Unwatched)
     device: str | None = None
     report_to: tuple[str, ...] = ()
+    deadline: float | None = None
+    """As `Place.deadline`."""
 
     @property
     def work(self) -> Path:
@@ -210,6 +212,7 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
         job.device,
         job.watch,
         job.report_to,
+        job.deadline,
     )
     outcome = run_phase(settings, load_model(start, untrained_head=True), data, place)
     kept = {
