@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import tiny
 from secondlook.cli import app
+from secondlook.cli.rerank import rerank
 from secondlook.cli.tune import NOT_SHIPPED
 from secondlook.cli.tuning import Tuning
 from secondlook.data import read_qrels, read_queries
@@ -72,8 +73,45 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     assert done.exit_code == (0 if helps else NOT_SHIPPED)
     assert (out / "ranker").exists() == helps
 
+    page = (out / "report.html").read_text()
+    assert "--minutes 3 --depth 10 --overlap drop --device cpu" in page
+    assert "listwise" in page  # trained or not kept, the lineage has it
+
     assert tune(data, "--ship").exit_code == 0
     assert "scores stay as they are" in done.stdout  # nothing is judged not relevant
+
+
+def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch):
+    scored = []
+
+    def counted(run, index, queries, ranker, output, **given):
+        scored.append(output.name)
+        rerank(run, index, queries, ranker, output, **given)
+
+    monkeypatch.setattr("secondlook.cli.rerank.rerank", counted)
+    done = tune(data, "--minutes", "0.1", "--ship")
+    assert done.exit_code == 0
+    assert "too little time to train here: --minutes " in done.stdout
+    assert "in all about" in done.stdout
+    assert scored == ["dev.untuned.trec.gz", "tested.untuned.trec.gz"]
+    out = data.parent / "out"
+    assert not (out / "stages" / "trained").exists()
+    told = json.loads((out / "verdict.json").read_text())
+    fused = json.loads((out / "ranker" / "secondlook.json").read_text())["fusion"]
+    assert len(told["runs"]) == (2 if fused else 1)
+    assert bool(told["against_untuned"]) == bool(fused)
+    assert told["gain"] in done.stdout
+    page = (out / "report.html").read_text()
+    assert "not trained: too little time" in page
+    raw = (out / "stages" / "experiment.toml").read_text()
+    assert "raw = [" in raw
+
+
+def test_missing_judgments_are_noticed_before_anything_is_made(data):
+    (data / "qrels" / "train.tsv").unlink()
+    with pytest.raises(SecondlookError, match=r"no train\.tsv"):
+        tune(data)
+    assert not (data.parent / "out" / "stages" / "index").exists()
 
 
 def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
