@@ -6,6 +6,7 @@ import tiny
 from command_line import in_process
 from invented import invent
 from secondlook.errors import SecondlookError
+from secondlook.train import ablation
 from secondlook.train.groups import Groups, write_groups
 
 RECIPE = """
@@ -87,7 +88,16 @@ max_steps = 1
 """
 
 
-def test_without_pointwise_the_data_are_those_that_the_whole_cleaned(bench):
+def test_without_pointwise_the_data_are_those_that_the_whole_cleaned(bench, monkeypatch):
+    wanted = ("whole", "whole − pointwise", "whole − denoise")
+
+    all_of = ablation.variants
+
+    def three(*given):
+        made = all_of(*given)
+        return {name: made[name] for name in wanted}
+
+    monkeypatch.setattr(ablation, "variants", three)
     (bench / "my.toml").write_text(NOISY)
     run("--seeds", "1")
     out = bench / "out"

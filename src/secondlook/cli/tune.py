@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,15 @@ import typer
 
 from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
 from secondlook.cli.tuning import Tuning
-from secondlook.data.splits import Overlap
+
+
+class Repeats(StrEnum):
+    """What becomes of training and validation queries that repeat a test query."""
+
+    drop = "drop"
+    refuse = "refuse"
+    keep = "keep"
+
 
 NOT_SHIPPED = 3
 """The exit code where the verdict is not `helps` and no ranker was put in place."""
@@ -52,12 +61,12 @@ def tune(
         typer.Option(help="Learn from queries that this model asks, as `secondlook generate`."),
     ] = None,
     overlap: Annotated[
-        Overlap,
+        Repeats,
         typer.Option(
             help="Training and validation queries that repeat a test query, under another id or "
             "nearly: drop them, refuse the data, or keep them."
         ),
-    ] = Overlap.drop,
+    ] = Repeats.drop,
     device: Device = None,
 ) -> None:
     """Fine-tune a re-ranker on your data and test whether it improves your results.
@@ -90,7 +99,7 @@ def tune(
     from secondlook.train.budget import Clock
 
     clock = Clock(minutes * 60)
-    tuning = Tuning(data, output, base, depth, device, clicks, expander, clock, overlap)
+    tuning = Tuning(data, output, base, depth, device, clicks, expander, clock, overlap.value)
     tuning.claim()
     for number, (name, stage) in enumerate(tuning.stages, start=1):
         typer.secho(f"[{number}/{len(tuning.stages)}] {name}", bold=True)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from secondlook.data.splits import Overlap
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from secondlook.data.splits import Overlap
     from secondlook.evaluate.tuned import TunedComparison
     from secondlook.train.budget import Clock
 
@@ -32,7 +31,7 @@ class Tuning:
     expander: str | None
     clock: Clock
     """Of this call: what an earlier one made costs no time, and the minutes count anew."""
-    overlap: Overlap = Overlap.drop
+    overlap: Overlap = "drop"
     known: dict[str, float] = field(default_factory=dict)
     """Seconds and speeds that were measured in this call."""
 
@@ -101,7 +100,7 @@ class Tuning:
             "--depth": (self.depth, self.results / "plan.json"),
             "--clicks": (str(self.clicks.resolve()) if self.clicks else None, split),
             "--expander": (self.expander, split),
-            "--overlap": (self.overlap.value, split),
+            "--overlap": (self.overlap, split),
         }
         judged = [*self.data.glob("queries.*"), *(self.data / "qrels").glob("*.t*")]
         for name, paths, made in (
@@ -157,7 +156,7 @@ class Tuning:
                     write_origin(self.qrels(name), origin)
                 write_qrels(self.qrels(name), part)
         if splits.repeats:
-            fate = "they are KEPT" if self.overlap is Overlap.keep else "they are left out"
+            fate = "they are KEPT" if self.overlap == "keep" else "they are left out"
             typer.secho(f"{splits.repeated()}; {fate}", fg="yellow")
         typer.echo(
             f"{len(splits.train):,} queries to learn from, {len(splits.dev):,} to validate on, "

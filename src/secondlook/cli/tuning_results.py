@@ -133,7 +133,7 @@ def command(tuning: Tuning) -> str:
         "--base": tuning.base,
         "--minutes": f"{tuning.clock.seconds / 60:g}",
         "--depth": tuning.depth,
-        "--overlap": tuning.overlap.value,
+        "--overlap": tuning.overlap,
         "--clicks": tuning.clicks,
         "--expander": tuning.expander,
         "--device": tuning.device,

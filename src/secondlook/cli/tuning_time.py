@@ -84,7 +84,7 @@ def _tell(tuning: Tuning, asked: Sizes, sizes: Sizes, speed: float) -> None:
     training = left - measuring
     spans = {
         "so far": tuning.clock.spent,
-        "training": max(0.0, training),
+        "retrieval, mining and training": max(0.0, training),
         "re-ranking validation queries": measuring * sizes.dev / (sizes.dev + sizes.test),
         "re-ranking test queries": measuring * sizes.test / (sizes.dev + sizes.test),
         "export, calibration, fusion, report": _small_things(tuning),

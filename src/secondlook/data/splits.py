@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from secondlook.data.formats import read_qrels, read_queries, write_qrels, write_queries
 from secondlook.data.near_duplicates import clusters
@@ -20,17 +19,12 @@ if TYPE_CHECKING:
 
     Judged = dict[str, dict[str, int]]
 
+Overlap = Literal["drop", "refuse", "keep"]
+"""What becomes of training and validation queries that repeat a query they are tested by."""
+
 _HELD_OUT = 0.2
 _MOST_VALIDATED = 200  # validation is repeated; more queries than that only cost time
 _SHOWN = 3
-
-
-class Overlap(StrEnum):
-    """What becomes of training and validation queries that repeat a query they are tested by."""
-
-    drop = "drop"
-    refuse = "refuse"
-    keep = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ class Splits:
         return _in_words(self.repeats)
 
 
-def read_splits(folder: Path, overlap: Overlap = Overlap.drop) -> Splits:
+def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
     """The judgments of `folder/qrels`: `train`, `dev` and `test`, each .tsv or .txt.
 
     What is missing is cut off what is there, by a hash of the query's id, so that a query stays
@@ -85,12 +79,12 @@ def read_splits(folder: Path, overlap: Overlap = Overlap.drop) -> Splits:
     texts = {query.id: query.text for query in read_queries(folder) if query.id in judged}
     alike = clusters({query: texts.get(query, "") for query in judged})
     repeats = _repeats({"train": train, "dev": dev, "test": test}, texts, alike)
-    if repeats and overlap is Overlap.refuse:
+    if repeats and overlap == "refuse":
         raise SecondlookError(
             f"{folder / 'qrels'}: the splits share queries, so the verdict would be given by what "
             f"was learnt: {_in_words(repeats)}. Remove them, or let them be dropped"
         )
-    if overlap is not Overlap.keep:
+    if overlap != "keep":
         gone = {repeat.query_id for repeat in repeats}
         train, dev = (
             {query: grades for query, grades in part.items() if query not in gone}
