@@ -149,7 +149,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     import numpy as np
 
     from secondlook.cli.compare import as_json_of, show
-    from secondlook.data import read_qrels, read_run
+    from secondlook.data import read_qrels, read_queries, read_run
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.tuned import compare_tuned
 
@@ -164,6 +164,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
         runs["tuned"],
         _MEASURES,
         rng=np.random.default_rng(0),
+        texts={query.id: query.text for query in read_queries(tuning.queries)},
     )
     show(found.first_stage)
     typer.echo(found.gain_sentence())

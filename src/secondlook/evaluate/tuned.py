@@ -10,7 +10,7 @@ from secondlook.evaluate.significance import holm
 from secondlook.evaluate.verdict import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -59,13 +59,15 @@ def compare_tuned(
     tuned: Run,
     measures: Sequence[str],
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> TunedComparison:
     """Test all pairs of the three runs, or of two where the tuned ranker is the untuned one."""
     if untuned is None:
-        return TunedComparison(compare(qrels, first_stage, [tuned], measures, rng=rng), None)
-    both = compare(qrels, first_stage, [untuned, tuned], measures, rng=rng)
-    gain = compare(qrels, untuned, [tuned], measures, rng=rng)
+        alone = compare(qrels, first_stage, [tuned], measures, rng=rng, texts=texts)
+        return TunedComparison(alone, None)
+    both = compare(qrels, first_stage, [untuned, tuned], measures, rng=rng, texts=texts)
+    gain = compare(qrels, untuned, [tuned], measures, rng=rng, texts=texts)
     corrected = _corrected([both, gain])
     return TunedComparison(corrected[0], corrected[1])
 
