@@ -93,7 +93,7 @@ class Tuning:
         """
         from secondlook.cli.claim import CONTENTS, claim, contents
 
-        split = self.qrels("train")
+        split, made_of = self.qrels("train"), self.results / "made" / "qrels" / "train.tsv"
         asked: dict[str, tuple[str | int | None, Path]] = {
             "DATA": (str(self.data.resolve()), self.index),
             "--base": (self.base, self.ranker("untuned")),
@@ -106,7 +106,7 @@ class Tuning:
         for name, paths, made in (
             ("the corpus", [_file(self.data, "corpus")], self.index),
             ("queries and judgments", judged, split),
-            ("the click log", [self.clicks] if self.clicks else [], split),
+            ("the click log", [self.clicks] if self.clicks else [], made_of),
         ):
             asked[f"{CONTENTS}{name}"] = contents(paths), made
         claim(self.results, asked)
