@@ -57,13 +57,13 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     with monkeypatch.context() as patch:
         patch.setattr(report, interrupted)
         with pytest.raises(RuntimeError, match="power cut"):
-            tune(data, "--minutes", "3")
+            tune(data, "--minutes", "30")
     out = data.parent / "out"
     trained = out / "stages" / "trained" / "model.safetensors"
     made = trained.stat().st_mtime_ns
     assert not (out / "ranker").exists()
 
-    done = tune(data, "--minutes", "3")
+    done = tune(data, "--minutes", "30")
 
     assert trained.stat().st_mtime_ns == made
     told = json.loads((out / "verdict.json").read_text())
@@ -74,7 +74,7 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     assert (out / "ranker").exists() == helps
 
     page = (out / "report.html").read_text()
-    assert "--minutes 3 --depth 10 --overlap drop --device cpu" in page
+    assert "--minutes 30 --depth 10 --overlap drop --device cpu" in page
     assert "listwise" in page  # trained or not kept, the lineage has it
 
     assert tune(data, "--ship").exit_code == 0
@@ -171,7 +171,7 @@ def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, bet
         patch.setattr(evaluate, told)
         patch.setattr("secondlook.cli.calibrate.calibrate", interrupted)
         with pytest.raises(RuntimeError, match="power cut"):
-            tune(data, "--minutes", "3")
+            tune(data, "--minutes", "30")
     stages = data.parent / "out" / "stages"
     weights = [(stages / name / "model.safetensors").read_bytes() for name in ("tuned", better)]
     assert weights[0] == weights[1]
@@ -216,7 +216,7 @@ def test_it_learns_from_clicks_and_says_so(data, monkeypatch):
                 log.write(json.dumps(page) + "\n")
     (data / "queries.jsonl").unlink()
     (data / "qrels" / "train.tsv").unlink()
-    done = tune(data, "--minutes", "3", "--clicks", str(data.parent / "log.jsonl"), "--ship")
+    done = tune(data, "--minutes", "30", "--clicks", str(data.parent / "log.jsonl"), "--ship")
     assert done.exit_code == 0
     assert "rests on no person's judgments, but on clicks: 360 impressions" in done.stdout
     made = data.parent / "out" / "stages" / "made"
