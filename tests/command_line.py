@@ -12,8 +12,10 @@ from secondlook.errors import SecondlookError
 _MORTAL = """
 import os, signal, sys
 from secondlook.cli import main, {verb}
+from secondlook.data import partial
 from secondlook.data.partial import PartialLines
 
+partial.SECONDS_BETWEEN_SAVES = 0
 {verb}.{at_once} = 10
 append, left = PartialLines.append, [int(sys.argv.pop(1))]
 

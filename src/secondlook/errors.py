@@ -54,6 +54,20 @@ class Unwritable(SecondlookError):
     """Something that cannot be written: the format has no place for it, or the disk refuses."""
 
 
+class OutputInUse(SecondlookError):
+    """An output that another process is writing just now."""
+
+    def __init__(self, target: Path, holder: str) -> None:
+        super().__init__(
+            f"{target} is being written by {holder or 'another process'}; wait until it has ended, "
+            "or give another name for the output"
+        )
+
+
+class Interrupted(SecondlookError):
+    """Work that the user stopped (Ctrl-C); says what was kept."""
+
+
 class UnknownFormat(SecondlookError):
     """A file whose format could not be told."""
 

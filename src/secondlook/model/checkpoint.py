@@ -11,15 +11,16 @@ import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from uuid import uuid4
 
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
-from secondlook.data.durable import sync, write_at_once
+from secondlook.data.durable import half_of, remove_halves, sync, write_at_once
+from secondlook.data.lock import locked
 from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.settings import Lineage, RankerSettings
@@ -34,7 +35,17 @@ CARD = "secondlook.json"
 TYPES = "types.safetensors"
 """The classifier of query types, where the ranker has one."""
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_SAFE_NAME = re.compile(r"\w[\w.-]*\.safetensors")
 _DOWNLOADED = ["*.safetensors", "*.json", "*.txt"]
+_KNOWN_ATTENTION = ("eager", "sdpa", "flash_attention_2")
+"""What transformers has itself; it takes any other name for code on the hub, and loads that."""
+_CONFIG_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "model_type": (str, "a name"),
+    "max_position_embeddings": (int, "a whole number"),
+    "pad_token_id": (int, "a whole number"),
+    "id2label": (dict, "an object"),
+    "sentence_transformers": (dict, "an object"),
+}
 _BEHIND_PADDING = {"camembert", "mpnet", "roberta", "xlm-roberta"}
 """Families that number positions from behind the padding index."""
 
@@ -79,7 +90,7 @@ def locate(source: str | Path) -> Path:
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder
-    for left in sorted(folder.parent.glob(f".{folder.name}.*.previous")):
+    for left in _left_by_a_swap(folder):
         raise CheckpointProblem(
             f"there is no {folder}, but an interrupted save left the one before at {left}; "
             f"rename it back: mv {left} {folder}"
@@ -110,7 +121,34 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} needs code that comes with the model (`auto_map` in config.json), and such "
             "code is never run here; take a model of an architecture that transformers has itself"
         )
+    for name in _attention_names(config):
+        if name not in _KNOWN_ATTENTION:
+            raise CheckpointProblem(
+                f"{folder / 'config.json'} asks for the attention {name!r}, which would be code "
+                f"from the hub; take one of {', '.join(_KNOWN_ATTENTION)}, or remove the line"
+            )
+    _check_types(folder / "config.json", config)
     return config
+
+
+def _attention_names(config: Mapping[str, Any]) -> Iterator[object]:
+    """The attention that a configuration asks for, and every configuration inside it."""
+    for key, value in config.items():
+        if key.endswith("attn_implementation") and value is not None:
+            yield from value.values() if isinstance(value, dict) else [value]
+        elif isinstance(value, dict):
+            yield from _attention_names(value)
+
+
+def _check_types(path: Path, config: Mapping[str, Any]) -> None:
+    """Raise CheckpointProblem where something that is read here is of another type."""
+    for key, (kinds, noun) in _CONFIG_TYPES.items():
+        value = config.get(key)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            raise CheckpointProblem(
+                f"{path}: {key} must be {noun}, and is {json.dumps(value)[:40]}; fetch the model "
+                "anew"
+            )
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -119,7 +157,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise CheckpointProblem(f"{path.parent} is no model: it holds no {path.name}")
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointProblem(f"{path} is no JSON ({error}); fetch the model anew") from error
     if not isinstance(read, dict):
         raise CheckpointProblem(f"{path} holds no JSON object; fetch the model anew")
@@ -134,7 +172,10 @@ def read_tokenizer(folder: Path) -> Tokenizer:
             f"{folder} holds no tokenizer.json; write it once with "
             "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
         )
-    tokenizer = Tokenizer.from_file(str(path))
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise CheckpointProblem(f"{path} is damaged ({error}); fetch the model anew") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -165,8 +206,7 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors of the model; raises CheckpointProblem for pickled or damaged ones."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        names = sorted(set(read_json(index)["weight_map"].values()))
-        return [_undamaged(folder / name) for name in names]
+        return [_undamaged(folder / name) for name in _named_in(index)]
     if (folder / "model.safetensors").is_file():
         return [_undamaged(folder / "model.safetensors")]
     pickled = sorted(folder.glob("*.bin"))
@@ -177,6 +217,20 @@ def weight_files(folder: Path) -> list[Path]:
             "it where you trust it: AutoModel….from_pretrained(…).save_pretrained(…)"
         )
     raise CheckpointProblem(f"{folder} holds no weights (model.safetensors)")
+
+
+def _named_in(index: Path) -> list[str]:
+    """The files that hold the weights; raises CheckpointProblem for any but safetensors beside."""
+    listed = read_json(index).get("weight_map")
+    if not isinstance(listed, dict) or not listed:
+        raise CheckpointProblem(f'{index} has no "weight_map"; fetch the model anew')
+    for name in listed.values():
+        if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name):
+            raise CheckpointProblem(
+                f"{index} names {name!r} as weights; only .safetensors files of the same folder "
+                "are loaded: take a copy of the model that has them"
+            )
+    return sorted(set(listed.values()))
 
 
 def _undamaged(path: Path) -> Path:
@@ -274,6 +328,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     """An empty folder to fill, which becomes `folder` at once when the block ends well.
 
     When it does not, `folder` stays as it was. Only a checkpoint or an empty folder is replaced.
+    Raises OutputInUse where another process is writing the same folder.
     """
     folder = folder.resolve()
     if folder.exists() and not _is_empty(folder) and not (folder / "config.json").is_file():
@@ -281,20 +336,36 @@ def replacing(folder: Path) -> Iterator[Path]:
             f"{folder} is there and is no checkpoint, so it is not replaced; give another name"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    mark = uuid4().hex[:8]
-    half = folder.with_name(f".{folder.name}.{mark}.half")
-    half.mkdir()
-    try:
-        yield half
-        readable = half.stat().st_mode & 0o666  # safetensors are written for their owner only
-        for path in half.rglob("*"):
-            if path.is_file():
-                path.chmod(readable)
-            sync(path)
-        sync(half)
-        _swap(half, folder, folder.with_name(f".{folder.name}.{mark}.previous"))
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
+    with locked(folder) as hold:
+        if hold.is_first:
+            remove_halves(folder)
+            _recover(folder)
+        half = half_of(folder)
+        half.mkdir()
+        try:
+            yield half
+            readable = half.stat().st_mode & 0o666  # safetensors are written for their owner only
+            for path in half.rglob("*"):
+                if path.is_file():
+                    path.chmod(readable)
+                sync(path)
+            sync(half)
+            _swap(half, folder, half.with_suffix(".previous"))
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+
+
+def _recover(folder: Path) -> None:
+    """Undo what a process left that was killed in `_swap`."""
+    for previous in _left_by_a_swap(folder):
+        if folder.exists():
+            shutil.rmtree(previous)
+        else:
+            previous.rename(folder)
+
+
+def _left_by_a_swap(folder: Path) -> list[Path]:
+    return sorted(folder.parent.glob(f".{escape(folder.name)}.*.previous"))
 
 
 def _swap(new: Path, folder: Path, previous: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 from scipy.sparse import csc_matrix
 
+from secondlook.data.lock import locked
 from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
 from secondlook.recipe import Settings
@@ -58,18 +59,24 @@ class Bm25Index:
     def build(
         cls, folder: Path, documents: Iterable[Document], settings: Bm25Settings
     ) -> Bm25Index:
-        """Index the documents in one pass; the folder appears whole or not at all."""
-        if folder.exists() and any(folder.iterdir()):
-            read_card(folder)  # an older index is replaced; anything else is left alone
-        half = folder.with_name(f".{folder.name}.half")
-        shutil.rmtree(half, ignore_errors=True)  # what an interrupted build left behind
-        half.mkdir(parents=True)
-        try:
-            _fill(half, documents, settings)
-            _put_in_place(half, folder)
-        except BaseException:
-            shutil.rmtree(half, ignore_errors=True)
-            raise
+        """Index the documents in one pass; the folder appears whole or not at all.
+
+        Raises OutputInUse where another process is building the same folder.
+        """
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            _recover(folder)
+            if folder.exists() and any(folder.iterdir()):
+                read_card(folder)  # an older index is replaced; anything else is left alone
+            half = folder.with_name(f".{folder.name}.half")
+            shutil.rmtree(half, ignore_errors=True)  # what an interrupted build left behind
+            half.mkdir()
+            try:
+                _fill(half, documents, settings)
+                _put_in_place(half, folder)
+            except BaseException:
+                shutil.rmtree(half, ignore_errors=True)
+                raise
         return cls.open(folder)
 
     @classmethod
@@ -239,13 +246,25 @@ def _store_and_tokenise(
     return store
 
 
+def _recover(folder: Path) -> None:
+    """Undo what a process left that was killed while it swapped the new index for the old one."""
+    old = _previous(folder)
+    if old.exists() and folder.exists():
+        shutil.rmtree(old)
+    elif old.exists():
+        old.rename(folder)
+
+
+def _previous(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
 def _put_in_place(half: Path, folder: Path) -> None:
     """Swap the new index for what stands at `folder`, which may be an older one."""
     if not folder.exists():
         half.rename(folder)
         return
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    old = _previous(folder)
     folder.rename(old)
     half.rename(folder)
     shutil.rmtree(old)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from secondlook.data.fingerprint import Fingerprint
+from secondlook.data.lock import Hold
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
 from secondlook.retrieve.bulk import SHOWN, Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
@@ -72,6 +73,7 @@ class OpenSearchIndex:
         cluster has safely taken, in the corpus's order.
         """
         _claim(folder)
+        hold = Hold(folder, "what the cluster has taken is kept; the same command goes on there")
         cluster = Cluster.connect(settings)
         cluster.ask("GET", "/_cluster/health")  # nobody there? say so now, not after minutes
         load = Load.begin(cluster.with_patience(LOADING), settings)
@@ -94,6 +96,7 @@ class OpenSearchIndex:
         load.fill(stream, fingerprint, on_acknowledged, note_every)
         load.finish()
         write_card(folder, _card(settings, cluster))
+        hold.release()
         return cls(folder, settings, cluster)
 
     @classmethod

@@ -13,6 +13,7 @@ from shutil import copyfile, copytree, rmtree
 from typing import TYPE_CHECKING, Any
 
 from secondlook.data.durable import write_at_once
+from secondlook.data.lock import locked
 from secondlook.errors import MalformedInput, MissingExtra, SecondlookError
 
 try:
@@ -107,11 +108,20 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
     """Run all phases and write the ranker; gives what the ranker says of itself.
 
     With `resume`, what an earlier run left is continued, to the same result as if it had never
-    been interrupted; without it, such a run is not touched.
+    been interrupted; without it, such a run is not touched. Raises OutputInUse where another
+    process is training the same ranker.
     """
     processes.join(job.device)
     if not processes.first():
-        job = replace(job, watch=Unwatched())
+        return _train(replace(job, watch=Unwatched()), resume=resume)
+    job.output.parent.mkdir(parents=True, exist_ok=True)
+    with locked(
+        job.output, f"what was last saved is kept in {job.work}; the same with --resume goes on"
+    ):
+        return _train(job, resume=resume)
+
+
+def _train(job: Job, *, resume: bool) -> RankerSettings:
     folder = _begin(job, resume=resume)
     data, outcomes = job.data, []
     phases = job.recipe.phases

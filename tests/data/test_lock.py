@@ -1,0 +1,93 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from secondlook.data import write_run
+from secondlook.data.durable import write_at_once
+from secondlook.data.lines import write_lines
+from secondlook.data.lock import Hold, left_by_an_interruption, locked
+from secondlook.data.partial import PartialLines
+from secondlook.errors import OutputInUse, Unwritable
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from secondlook.data.lock import Hold
+
+hold = Hold(Path(sys.argv[1]), "")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the lock on `out`, until it is told to end or is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, tmp_path / "out"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_writer_is_told_who_the_first_is(tmp_path, holder):
+    who = f"process {holder.pid} on {socket.gethostname()}"
+    for write in (
+        lambda: write_lines(tmp_path / "out", ["a"]),
+        lambda: write_run(tmp_path / "out", [], "trec"),
+        lambda: PartialLines(tmp_path / "out", {}),
+    ):
+        with pytest.raises(OutputInUse, match=who):
+            write()
+    assert [path.name for path in tmp_path.iterdir()] == [".out.lock"]
+    holder.communicate()
+    write_lines(tmp_path / "out", ["a"])
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_other_outputs_of_the_folder_are_free(tmp_path, holder):
+    write_lines(tmp_path / "other", ["a"])
+    write_at_once(tmp_path / "small", "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.lock", "other", "small"]
+
+
+def test_the_lock_of_a_killed_process_stops_nobody(tmp_path, holder):
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait()
+    assert (tmp_path / ".out.lock").exists()
+    (tmp_path / ".out.12345678.half").write_text("half")
+    write_lines(tmp_path / "out", ["a"])
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_parts_of_one_piece_of_work_share_the_lock(tmp_path):
+    with locked(tmp_path / "out"):
+        hold = Hold(tmp_path / "out", "the first half is kept")
+        assert not hold.is_first
+        assert left_by_an_interruption() == ["the first half is kept"]
+        hold.release()
+        hold.release()
+        assert (tmp_path / ".out.lock").exists()
+        (left,) = left_by_an_interruption()
+        assert "as it was" in left
+    assert not list(tmp_path.iterdir())
+    assert not left_by_an_interruption()
+
+
+def test_a_hold_ends_with_its_object(tmp_path):
+    hold = Hold(tmp_path / "out", "")
+    del hold
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(Unwritable, match="nowhere"):
+        write_lines(tmp_path / "nowhere" / "out", ["a"])
