@@ -9,7 +9,7 @@ import pytest
 from secondlook.data import write_run
 from secondlook.data.durable import write_at_once
 from secondlook.data.lines import write_lines
-from secondlook.data.lock import Hold, left_by_an_interruption, locked
+from secondlook.data.lock import Hold, left_by, locked
 from secondlook.data.partial import PartialLines
 from secondlook.errors import OutputInUse, Unwritable
 
@@ -70,16 +70,38 @@ def test_the_lock_of_a_killed_process_stops_nobody(tmp_path, holder):
 
 def test_the_parts_of_one_piece_of_work_share_the_lock(tmp_path):
     with locked(tmp_path / "out"):
-        hold = Hold(tmp_path / "out", "the first half is kept")
+        hold = Hold(tmp_path / "out", "")
         assert not hold.is_first
-        assert left_by_an_interruption() == ["the first half is kept"]
         hold.release()
         hold.release()
         assert (tmp_path / ".out.lock").exists()
-        (left,) = left_by_an_interruption()
-        assert "as it was" in left
     assert not list(tmp_path.iterdir())
-    assert not left_by_an_interruption()
+
+
+def interrupted(work):
+    with pytest.raises(KeyboardInterrupt) as pressed:
+        work()
+    return left_by(pressed.value)
+
+
+def test_an_interruption_says_what_was_kept(tmp_path):
+    def whole_or_nothing():
+        write_lines(tmp_path / "out", (1 / 0 for _ in [0]))
+
+    def goes_on():
+        partial = PartialLines(tmp_path / "out", {})
+        raise KeyboardInterrupt(partial)  # which lives as long as the traceback
+
+    def within():
+        with locked(tmp_path / "folder", "folder goes on"), locked(tmp_path / "file"):
+            raise KeyboardInterrupt
+
+    assert left_by(KeyboardInterrupt()) == ""
+    with pytest.raises(ZeroDivisionError) as failed:
+        whole_or_nothing()
+    assert "out is as it was" in left_by(failed.value)
+    assert "the same command goes on" in interrupted(goes_on)
+    assert interrupted(within) == "folder goes on"
 
 
 def test_a_hold_ends_with_its_object(tmp_path):

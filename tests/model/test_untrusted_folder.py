@@ -3,8 +3,8 @@
 import json
 
 import pytest
-import tiny
 
+import tiny
 from secondlook.errors import CheckpointProblem
 from secondlook.model.checkpoint import open_checkpoint, read_config, read_tokenizer, weight_files
 from secondlook.model.network import load_model
@@ -25,7 +25,7 @@ def change(path, **values):
 def test_only_safetensors_of_the_folder_itself_are_weights(folder, name):
     index = {"weight_map": {"classifier.weight": name}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(CheckpointProblem, match="only .safetensors files of the same folder"):
+    with pytest.raises(CheckpointProblem, match="files of the same folder"):
         weight_files(folder)
 
 

@@ -56,23 +56,23 @@ def locked(target: Path, kept: str = "") -> Iterator[Hold]:
     hold = Hold(target, kept)
     try:
         yield hold
+    except BaseException as error:
+        if hold.is_first:
+            error.add_note(kept or f"{target} is as it was: run the same command again")
+        raise
     finally:
         hold.release()
 
 
-def left_by_an_interruption() -> list[str]:
-    """What becomes of each target that is being written, if this process ends now."""
-    with _changing:
-        return [
-            next(filter(None, lock.kept), f"{target} is as it was; run the same command again")
-            for target, lock in _held.items()
-        ]
+def left_by(error: BaseException) -> str:
+    """What an exception that ends the work leaves of its outputs, and how to go on.
 
-
-def targets() -> list[Path]:
-    """All that this process is writing."""
+    Of work within work (a file of a folder that is being made) the outermost says it.
+    """
+    noted: list[str] = getattr(error, "__notes__", [])
     with _changing:
-        return list(_held)
+        held = [kept for lock in _held.values() for kept in lock.kept if kept]
+    return noted[-1] if noted else next(iter(held), "")
 
 
 def _release(target: Path, kept: str) -> None:
