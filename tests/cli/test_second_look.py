@@ -13,8 +13,8 @@ import tiny
 from command_line import check_a_kill
 from command_line import in_process as secondlook
 from secondlook import Document, Query, Ranker
-from secondlook.cli.rerank import _batches
 from secondlook.data import read_run, write_qrels, write_run
+from secondlook.rank.batches import batches, parts
 from secondlook.types import Hit, Ranking
 
 TEXTS = {
@@ -95,7 +95,9 @@ def test_a_shallow_re_ranking_is_not_charged_with_the_hits_it_did_not_see(data):
 def test_killed_it_goes_on_to_the_same_run(data):
     given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
     given += ["--ranker", data / "ranker"]  # each query is a batch
-    check_a_kill(data / "second.trec", "_PAIRS_AT_ONCE", "rerank", data / "first.trec", *given)
+    check_a_kill(
+        data / "second.trec", "secondlook.rank.batches.PAIRS", "rerank", data / "first.trec", *given
+    )
 
 
 def test_killed_at_a_depth_it_goes_on_to_the_same_run_with_all_hits(data):
@@ -164,14 +166,17 @@ def test_too_few_judgments_change_nothing(data):
 
 
 @given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 60))
-def test_batches_hold_whole_rankings_and_none_is_small(sizes, at_once):
+def test_batches_hold_whole_rankings_and_parts_have_the_same_batches(sizes, at_once):
     rankings = [
         Ranking(str(number), tuple(Hit(str(at), -at) for at in range(size)))
         for number, size in enumerate(sizes)
     ]
-    batches = list(_batches(iter(rankings), at_once))
-    assert [ranking for batch in batches for ranking in batch] == rankings
-    pairs = [sum(len(ranking.hits) for ranking in batch) for batch in batches]
+    cut = list(batches(iter(rankings), at_once))
+    assert [ranking for batch in cut for ranking in batch] == rankings
+    pairs = [sum(len(ranking.hits) for ranking in batch) for batch in cut]
     assert all(count >= at_once for count in pairs[:-1])
-    if len(pairs) > 1:
-        assert pairs[-1] >= at_once / 2
+    assert [
+        batch for part in parts(iter(rankings), at_once) for batch in batches(part, at_once)
+    ] == cut
+    done = [ranking for batch in cut[:2] for ranking in batch]
+    assert list(batches(rankings[len(done) :], at_once)) == cut[2:]  # a job that goes on

@@ -78,30 +78,27 @@ def test_the_parts_of_one_piece_of_work_share_the_lock(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def interrupted(work):
-    with pytest.raises(KeyboardInterrupt) as pressed:
-        work()
-    return left_by(pressed.value)
-
-
-def test_an_interruption_says_what_was_kept(tmp_path):
-    def whole_or_nothing():
-        write_lines(tmp_path / "out", (1 / 0 for _ in [0]))
-
-    def goes_on():
-        partial = PartialLines(tmp_path / "out", {})
-        raise KeyboardInterrupt(partial)  # which lives as long as the traceback
-
-    def within():
-        with locked(tmp_path / "folder", "folder goes on"), locked(tmp_path / "file"):
-            raise KeyboardInterrupt
-
-    assert left_by(KeyboardInterrupt()) == ""
+def test_whole_or_nothing_says_that_nothing_changed(tmp_path):
     with pytest.raises(ZeroDivisionError) as failed:
-        whole_or_nothing()
+        write_lines(tmp_path / "out", (1 / 0 for _ in [0]))
     assert "out is as it was" in left_by(failed.value)
-    assert "the same command goes on" in interrupted(goes_on)
-    assert interrupted(within) == "folder goes on"
+
+
+def test_what_goes_on_later_says_so(tmp_path):
+    partial = PartialLines(tmp_path / "out", {})
+    assert "the same command goes on" in left_by(KeyboardInterrupt())
+    del partial
+    assert left_by(KeyboardInterrupt()) == ""
+
+
+def test_of_work_within_work_the_outermost_speaks(tmp_path):
+    with (
+        pytest.raises(KeyboardInterrupt) as pressed,
+        locked(tmp_path / "folder", "folder goes on"),
+        locked(tmp_path / "file"),
+    ):
+        raise KeyboardInterrupt
+    assert left_by(pressed.value) == "folder goes on"
 
 
 def test_a_hold_ends_with_its_object(tmp_path):

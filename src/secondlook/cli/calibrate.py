@@ -37,6 +37,7 @@ def calibrate(
 
       secondlook calibrate my.ranker --run reranked.trec --qrels qrels/dev.tsv
     """
+    from secondlook.cli.progress import busy
     from secondlook.data import read_qrels, read_run
     from secondlook.evaluate.calibration import (
         cross_validated,
@@ -50,7 +51,8 @@ def calibrate(
     from secondlook.model.settings import IsotonicCalibration, PlattCalibration
 
     settings = open_checkpoint(ranker).settings
-    pairs = judged_pairs(read_qrels(qrels), read_run(run), relevant_from)
+    with busy("reading run and judgments"):
+        pairs = judged_pairs(read_qrels(qrels), read_run(run), relevant_from)
     calibration: PlattCalibration | IsotonicCalibration
     if kind is Kind.platt:
         held_out = cross_validated(pairs, fit_platt)

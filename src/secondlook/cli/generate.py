@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from secondlook.types import Document, Query, Ranking
 
-_AT_ONCE = 16  # passages
+_AT_ONCE = 8  # passages
 
 
 def generate(

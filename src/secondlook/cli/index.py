@@ -49,7 +49,8 @@ def index(
 ) -> None:
     """Index a corpus for the first look.
 
-    BEIR, MS MARCO, TREC CAR and ir_datasets corpora are read as they are, gz and zst included.
+    BEIR, MS MARCO, Pyserini's JSON, TREC CAR and ir_datasets corpora are read as they are, gz and
+    zst included.
     INDEX is a folder; `search`, `retrieve` and `rerank` need nothing else.
 
     An interrupted run leaves no half index; run it again (on a cluster it goes on where it was).
@@ -62,7 +63,8 @@ def index(
     """
     from secondlook.cli.progress import track
     from secondlook.data import read_corpus
-    from secondlook.errors import IndexProblem
+    from secondlook.data.formats import corpus_file
+    from secondlook.errors import DuplicateId, IndexProblem
     from secondlook.retrieve.folder import CARD, Index
 
     if (folder / CARD).exists() and not replace:
@@ -77,7 +79,11 @@ def index(
         case Engine.bm25s:
             from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 
-            built = Bm25Index.build(folder, Documents(), Bm25Settings(k1=k1, b=b))
+            try:
+                built = Bm25Index.build(folder, Documents(), Bm25Settings(k1=k1, b=b))
+            except DuplicateId as twice:
+                path = corpus_file(corpus, corpus_format)
+                raise (twice.in_file(path) if path else twice) from twice
         case Engine.opensearch:
             from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 

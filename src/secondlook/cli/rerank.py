@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import Ray, reachable
+from secondlook.cli.arguments import Ray, Replace, reachable, refuse_to_overwrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,10 +38,6 @@ class Precision(StrEnum):
     fp32 = "fp32"
     bf16 = "bf16"
     int8 = "int8"
-
-
-_PAIRS_AT_ONCE = 4096  # enough that pairs of like length meet, little to lose by a kill
-_DOCUMENTS_AT_ONCE = 256  # of a ranker with windows, each of which makes many pairs
 
 
 def rerank(
@@ -81,10 +77,12 @@ def rerank(
         Precision, typer.Option(help="auto takes what the ranker was exported to, else fp32.")
     ] = Precision.auto,
     ray: Ray = None,
+    replace: Replace = False,
 ) -> None:
     """Score every hit of a run anew with a ranker.
 
     The new run appears whole at the end. Interrupted, the same command goes on where it stopped.
+    A run that is there already is made anew only with --replace.
     How texts are cut, marked and pooled, and what the first look's scores add, is the ranker's own
     affair: there are no flags for it.
 
@@ -101,19 +99,22 @@ def rerank(
     """
     from functools import partial
 
-    from secondlook.cli.progress import progress
+    from secondlook.cli.progress import busy, progress
     from secondlook.data import read_queries, read_run
     from secondlook.data.partial import PartialRun
     from secondlook.rank import cut, with_tails
+    from secondlook.rank.batches import batches, parts
     from secondlook.retrieve import open_index
     from secondlook.scale.rerank import reranker
 
+    refuse_to_overwrite(output, replace=replace)
     asked = {query.id: query for query in read_queries(queries)}
     cheap, keep = _cascade(cascade)
-    digest, total = _survey(read_run(run), asked, queries, depth, keep)
-    corpus = open_index(index)
-    scorer = Watched(ranker, backend, precision)
-    chooser = Watched(cheap, backend, precision) if cheap else None
+    with busy("reading run and ranker"):
+        digest, total = _survey(read_run(run), asked, queries, depth, keep)
+        corpus = open_index(index)
+        scorer = Watched(ranker, backend, precision)
+        chooser = Watched(cheap, backend, precision) if cheap else None
     job = {
         "pairs": digest,
         "corpus": corpus.card.fingerprint,
@@ -128,8 +129,8 @@ def rerank(
         tools = partial(
             reranker, index.absolute(), reachable(ranker), backend.value, precision.value
         )
-        batches = _batches(_cut(read_run(run), depth), scorer.at_once)
-        _on_ray(ray, output, job, tools, asked, batches, total, read_run(run))
+        work = parts(_cut(read_run(run), depth), scorer.at_once)
+        _on_ray(ray, output, job, tools, asked, work, total, read_run(run))
         return
     made = PartialRun(output, job)
     rankings, whole = _cut(read_run(run), depth), read_run(run)
@@ -139,7 +140,7 @@ def rerank(
         scorer.advance = advance
         if chooser:
             chooser.advance = advance
-        for batch in _batches(rankings, scorer.at_once):
+        for batch in batches(rankings, scorer.at_once):
             wanted = [asked[ranking.query_id] for ranking in batch]
             if chooser:
                 batch = cut(wanted, batch, corpus, chooser, keep, chooser.ranker.fusion)
@@ -157,11 +158,11 @@ def _on_ray(
     job: Mapping[str, object],
     tools: Callable[[], Callable[[str], tuple[str, int]]],
     asked: Mapping[str, Query],
-    batches: Iterable[list[Ranking]],
+    work: Iterable[list[Ranking]],
     total: int,
     first: Iterable[Ranking],
 ) -> None:
-    """The same batches as on one machine, each a part of the job."""
+    """The same batches as on one machine, some of them a part of the job."""
     from itertools import chain
 
     from secondlook.cli.progress import progress
@@ -173,7 +174,7 @@ def _on_ray(
 
     parts = Parts(output, job)
     count = parts.give(
-        as_work([asked[ranking.query_id] for ranking in batch], batch) for batch in batches
+        as_work([asked[ranking.query_id] for ranking in some], some) for some in work
     )
     with progress("re-ranking", "pairs", total) as advance:
         run(address, parts.missing(count), tools, advance=advance)
@@ -188,10 +189,13 @@ class Watched:
 
     def __init__(self, source: str, backend: Backend, precision: Precision) -> None:
         from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.rank.batches import DOCUMENTS, PAIRS
         from secondlook.score.exports import fingerprint
         from secondlook.score.ranker import Ranker
 
-        self.ranker = Ranker.load(source, backend=backend.value, precision=precision.value)
+        self.ranker = Ranker.load(
+            source, backend=backend.value, precision=precision.value, same_on_any_machine=True
+        )
         self.advance: Callable[[int], None] = lambda _: None
         settings = self.ranker.settings
         self.made_of = {
@@ -200,7 +204,7 @@ class Watched:
             "fusion": settings.fusion and settings.fusion.model_dump(mode="json"),
             "backend": f"{backend.value} {precision.value}",
         }
-        self.at_once = _DOCUMENTS_AT_ONCE if settings.encode.windows else _PAIRS_AT_ONCE
+        self.at_once = DOCUMENTS if settings.encode.windows else PAIRS
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
 
     def look(
@@ -286,23 +290,3 @@ def _survey(
         digest.update("\x00".join((query.id, query.text, str(query.type), *hits)).encode() + b"\n")
         total += sum(_pairs(cut, keep) for cut in _cut([ranking], depth))
     return digest.hexdigest(), total
-
-
-def _batches(rankings: Iterable[Ranking], at_once: int) -> Iterator[list[Ranking]]:
-    """Whole rankings together, until they make a good number of pairs.
-
-    What is left at the end goes with the batch before it if it is less than half of one.
-    """
-    before: list[Ranking] = []
-    batch: list[Ranking] = []
-    pairs = 0
-    for ranking in rankings:
-        batch.append(ranking)
-        pairs += len(ranking.hits)
-        if pairs >= at_once:
-            if before:
-                yield before
-            before, batch, pairs = batch, [], 0
-    if pairs < at_once / 2:
-        before, batch = before + batch, []
-    yield from (rest for rest in (before, batch) if rest)

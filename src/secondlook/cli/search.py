@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -165,6 +166,15 @@ def _cell(doc_id: str, score: float, moved: tuple[str, str] | None, snippet: Tex
     return head.append("\n").append_text(snippet)
 
 
+def _densest(starts: list[int]) -> int:
+    """The first place from which on the most of these places, in order, are in one snippet."""
+    within = {
+        begin: bisect_left(starts, begin + _SNIPPET - 20, lo=place) - place
+        for place, begin in enumerate(starts)
+    }
+    return max(within, key=within.__getitem__, default=0)
+
+
 def _snippet(document: Document, passage: tuple[int, int] | None, words: str) -> Text:
     """The stretch of the text or its passage with the most matched words, these highlighted."""
     from rich.text import Text
@@ -176,11 +186,7 @@ def _snippet(document: Document, passage: tuple[int, int] | None, words: str) ->
     text = document.text if passage is None else document.text[slice(*passage)]
     text = f"{document.title}. {text}" if document.title else text
     matched = [(start, end) for start, end, term in analyzer.spans(text) if term in wanted]
-    begin = max(
-        (start for start, _ in matched),
-        key=lambda begin: sum(begin <= start < begin + _SNIPPET - 20 for start, _ in matched),
-        default=0,
-    )
+    begin = _densest([start for start, _ in matched])
     begin = text.rfind(" ", 0, max(0, begin - 20)) + 1 if begin > 40 else 0
     shown = Text(text[begin : begin + _SNIPPET].replace("\n", " "))
     for start, end in matched:

@@ -72,9 +72,13 @@ def tune(
 
       secondlook serve tuned/ranker --index tuned/stages/index
     """
+    from secondlook.data.lock import Hold
+
     if clicks is not None and expander is not None:
         raise typer.BadParameter("goes without --expander", param_hint="--clicks")
     tuning = Tuning(data, output, base, minutes, depth, device, clicks, expander)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    hold = Hold(output, f"every finished stage is kept in {output}; the same command goes on there")
     tuning.claim()
     for number, (name, stage) in enumerate(tuning.stages, start=1):
         typer.secho(f"[{number}/{len(tuning.stages)}] {name}", bold=True)
@@ -88,6 +92,7 @@ def tune(
         typer.echo(f"No ranker is put in place. {_ADVICE}")
         raise typer.Exit(NOT_SHIPPED)
     tuning.ship()
+    hold.release()
     typer.echo(
         f"{tuning.shipped} is yours. Next: secondlook serve {tuning.shipped} --index {tuning.index}"
     )

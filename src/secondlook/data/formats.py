@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from secondlook.data import beir, car, irds, lists, msmarco, trec
+from secondlook.data import beir, car, irds, lists, msmarco, pyserini, trec
 from secondlook.data.lines import write_lines
 from secondlook.data.recognise import from_content, from_name
 from secondlook.errors import UnknownName, Unwritable
@@ -32,6 +32,7 @@ _CORPUS: dict[str, Callable[[Any], Iterator[Document]]] = {
     "car": car.read_corpus,
     "irds": irds.read_corpus,
     "msmarco": msmarco.read_corpus,
+    "pyserini": pyserini.read_corpus,
 }
 _QUERIES: dict[str, Callable[[Any], Iterator[Query]]] = {
     "beir": beir.read_queries,
@@ -73,6 +74,12 @@ _QRELS_LINES = {"beir": beir.qrels_lines, "msmarco": trec.qrels_lines, "trec": t
 def read_corpus(source: Source, format: str = "auto") -> Iterator[Document]:
     """The documents. Ids that come twice are found by the corpus store, not here."""
     return _reader("corpus", _CORPUS, source, format)
+
+
+def corpus_file(source: Source, format: str = "auto") -> Path | None:
+    """The file whose n-th line is the n-th document; None where documents are no lines."""
+    name = from_content(source, "corpus", _CORPUS) if format == "auto" else format
+    return beir.part(Path(source), "corpus") if name in ("beir", "msmarco", "pyserini") else None
 
 
 def read_queries(source: Source, format: str = "auto") -> Iterator[Query]:

@@ -72,7 +72,7 @@ def left_by(error: BaseException) -> str:
     noted: list[str] = getattr(error, "__notes__", [])
     with _changing:
         held = [kept for lock in _held.values() for kept in lock.kept if kept]
-    return noted[-1] if noted else next(iter(held), "")
+    return next(iter(held), "") or (noted[-1] if noted else "")
 
 
 def _release(target: Path, kept: str) -> None:

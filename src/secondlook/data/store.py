@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from secondlook.data.durable import sync
 from secondlook.data.fingerprint import Fingerprint
-from secondlook.errors import IndexProblem, MalformedInput, MissingDocument
+from secondlook.errors import DuplicateId, IndexProblem, MissingDocument
 from secondlook.types import Document
 
 if TYPE_CHECKING:
@@ -225,16 +225,12 @@ def _index_ids(connection: sqlite3.Connection) -> None:
     try:
         connection.execute("CREATE UNIQUE INDEX by_id ON documents (id)")
     except sqlite3.IntegrityError as error:
-        twice = connection.execute(
-            "SELECT id FROM documents GROUP BY id HAVING count(*) > 1"
-            " ORDER BY min(position) LIMIT 5"
-        ).fetchall()
-        raise MalformedInput(
-            "the corpus",
-            None,
-            f"more than one document has the id {', '.join(repr(doc_id) for (doc_id,) in twice)}; "
-            "ids must be unique: drop or rename the others",
-        ) from error
+        doc_id, places = connection.execute(
+            "SELECT id, group_concat(position) FROM documents GROUP BY id HAVING count(*) > 1"
+            " ORDER BY min(position) LIMIT 1"
+        ).fetchone()
+        first, second, *_ = sorted(map(int, places.split(",")))
+        raise DuplicateId(doc_id, first, second) from error
 
 
 def _clear_abandoned(path: Path) -> None:

@@ -96,6 +96,7 @@ class Ranker:
         precision: Literal["auto"] | Precision = "auto",
         device: str | None = None,
         untrained_head: bool = False,
+        same_on_any_machine: bool = False,
     ) -> Ranker:
         """Load a ranker from a checkpoint's folder or a hub id.
 
@@ -104,10 +105,18 @@ class Ranker:
         asked for. Where nothing is exported, or a `device` is named, torch runs, in fp32 unless
         bf16 is asked for. An export of other weights than the folder's is refused, and so is a head
         that was never trained, unless asked for.
+
+        `same_on_any_machine` is for jobs whose parts run on several: how many cores there are then
+        decides nothing about a batch, so that no score differs in its last bit.
         """
         folder = locate(source)
         settings, tokenizer, run = open_backend(
-            folder, backend, precision, device, untrained_head=untrained_head
+            folder,
+            backend,
+            precision,
+            device,
+            untrained_head=untrained_head,
+            same_on_any_machine=same_on_any_machine,
         )
         types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
         return cls(settings, tokenizer, run, types)
