@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 from typer.testing import CliRunner
 
@@ -29,6 +30,29 @@ def append_and_die(file, rows, items):
 PartialLines.append = append_and_die
 main()
 """
+
+_WRITER = """
+import pathlib, sys
+from secondlook.data.lock import Hold
+
+hold = Hold(pathlib.Path(sys.argv[1]), "")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def writing(target):
+    """Another process that holds the lock on `target`, until it is told to end or is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, target], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    process.stdout.readline()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def secondlook(*arguments, fails=False):

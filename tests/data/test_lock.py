@@ -1,11 +1,10 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 
+from command_line import writing
 from secondlook.data import write_run
 from secondlook.data.durable import write_at_once
 from secondlook.data.lines import write_lines
@@ -13,29 +12,11 @@ from secondlook.data.lock import Hold, left_by, locked
 from secondlook.data.partial import PartialLines
 from secondlook.errors import OutputInUse, Unwritable
 
-_HOLDER = """
-import sys
-from pathlib import Path
-from secondlook.data.lock import Hold
-
-hold = Hold(Path(sys.argv[1]), "")
-print("held", flush=True)
-sys.stdin.read()
-"""
-
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that holds the lock on `out`, until it is told to end or is killed."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _HOLDER, tmp_path / "out"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout.readline() == b"held\n"
-    yield process
-    process.kill()
-    process.communicate()
+    with writing(tmp_path / "out") as process:
+        yield process
 
 
 def test_a_second_writer_is_told_who_the_first_is(tmp_path, holder):
