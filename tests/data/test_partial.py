@@ -97,3 +97,19 @@ def test_fast_batches_share_a_save(tmp_path, monkeypatch):
     run.add(RANKINGS[2:])
     run.finish()
     assert len(list(read_run(tmp_path / "out.trec"))) == 5
+
+
+def test_what_did_not_fit_onto_a_full_disk_is_written_again(tmp_path, monkeypatch):
+    target = tmp_path / "out.trec"
+    run = PartialRun(target, JOB)
+    run.add(RANKINGS[:2])
+    with monkeypatch.context() as full:
+        full.setattr(partial.os, "fsync", _full)  # the lines are in the file, and not counted
+        with pytest.raises(OSError, match="No space"):
+            run.add(RANKINGS[2:])
+    run.finish()
+    assert [r.query_id for r in read_run(target)] == ["0", "1", "2", "3", "4"]
+
+
+def _full(_):
+    raise OSError(28, "No space left on device")

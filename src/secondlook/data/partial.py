@@ -62,7 +62,9 @@ class PartialLines:
     def append(self, rows: Iterable[str], items: int) -> None:
         """Append the lines of so many items; they count as finished when this returns."""
         text = "".join(row + "\n" for row in rows).encode()
-        with self.path.open("ab") as file:
+        with self.path.open("r+b") as file:
+            file.seek(self._bytes)
+            file.truncate()  # what did not fit onto a full disk
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -98,10 +100,12 @@ class PartialLines:
         """Append the rows of all items that are not finished; `advance` hears how many are."""
         advance(self.finished)
         rest = islice(items, self.finished, None)
-        while some := list(islice(rest, at_once)):
-            self.add(rows(some), len(some))
-            advance(len(some))
-        self.save()
+        try:
+            while some := list(islice(rest, at_once)):
+                self.add(rows(some), len(some))
+                advance(len(some))
+        finally:
+            self.save()
 
     def rows(self) -> Iterator[str]:
         """The lines so far."""
