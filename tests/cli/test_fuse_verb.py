@@ -50,7 +50,7 @@ def data(made):
 def rerank(data, *more, ranker="whole", out="second.trec", fails=False):
     given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
     given += ["--ranker", data / ranker, "-o", data / out]
-    return secondlook("rerank", data / "first.trec", *given, *more, fails=fails)
+    return secondlook("rerank", data / "first.trec", *given, "--replace", *more, fails=fails)
 
 
 def fuse(data, ranker, **fusion):
