@@ -21,8 +21,8 @@ from invented import invent
 from secondlook.train.groups import write_groups
 
 LETTERS = "bcdefghijklmnopqrstuvwxyz"
-LATEST_FIRST_LINE = 10.0
-"""Seconds; the first line is due after 2, and other work may hold the machine up."""
+LATEST_FIRST_LINE = 5.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+"""Seconds; the first line is due after 2, and later where other work holds the machine up."""
 SURELY = 4096
 """Bytes left on a full disk: one block, so that an empty file can still be made."""
 RECIPE = """

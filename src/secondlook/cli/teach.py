@@ -40,14 +40,15 @@ def teach(
       secondlook teach train.parquet --teacher cross-encoder/ms-marco-MiniLM-L6-v2
       -o taught.parquet
     """
-    from secondlook.cli.progress import progress
+    from secondlook.cli.progress import busy, progress
     from secondlook.data.partial import PartialLines
     from secondlook.model.checkpoint import base_name
     from secondlook.train.groups import Groups, write_groups
 
     refuse_to_overwrite(output, replace=replace)
-    given = Groups([groups])
-    scorer = Watched(teacher, backend, precision)
+    with busy("loading the teacher"):
+        given = Groups([groups])
+        scorer = Watched(teacher, backend, precision)
     output.parent.mkdir(parents=True, exist_ok=True)
     made = PartialLines(output, {"groups": given.fingerprint, **scorer.made_of})
 

@@ -27,7 +27,7 @@ _NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _HELD_BY_ANOTHER = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 _held: dict[Path, _Lock] = {}
-_changing = threading.Lock()
+_changing = threading.RLock()  # a hold may end, by the garbage collector, while one begins
 
 
 class Hold:
@@ -71,7 +71,7 @@ def left_by(error: BaseException) -> str:
     """
     noted: list[str] = getattr(error, "__notes__", [])
     with _changing:
-        held = [kept for lock in _held.values() for kept in lock.kept if kept]
+        held = [kept for lock in list(_held.values()) for kept in lock.kept if kept]
     return next(iter(held), "") or (noted[-1] if noted else "")
 
 
