@@ -48,7 +48,7 @@ class Process:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **more)
         self.log = []
         threading.Thread(target=self._read, daemon=True).start()
-        self.url = re.search(r"http://[0-9.:]+", self.wait_for("Uvicorn running"))[0]
+        self.url = re.search(r"http://[0-9.:]+", self.wait_for("running on"))[0]
 
     def _read(self):
         for line in self.process.stderr:
@@ -150,7 +150,11 @@ def test_reload_and_end_under_load_on_a_full_disk_lose_no_request(folder, scores
 
 def refusal(*arguments):
     """Why a server does not start; in this process, where torch is loaded already."""
-    nowhere = ["--host", "256.256.256.256"]  # if it does start after all, it must not serve on
+    nowhere = [
+        "--host",
+        "256.256.256.256",
+        "--no-keys",
+    ]  # if it does start after all, it must not serve on
     done = CliRunner().invoke(app, ["serve", *map(str, arguments), *nowhere])
     assert done.exit_code != 0
     return str(done.exception) if isinstance(done.exception, SecondlookError) else done.output

@@ -77,7 +77,7 @@ def test_a_text_without_words_is_explained(url):
 
 def test_explanations_have_a_deadline_and_limits(ranker):
     class Slow(PairExplainer):
-        def explain(self, ranker, query, document):
+        def explain(self, ranker, query, document, should_stop):
             time.sleep(0.5)
             return {}
 
@@ -93,7 +93,7 @@ def test_a_search_does_not_wait_for_another_ones_explanation(ranker):
     begun, go = threading.Event(), threading.Event()
 
     class Held(PairExplainer):
-        def explain(self, ranker, query, document):
+        def explain(self, ranker, query, document, should_stop):
             begun.set()
             assert go.wait(60)
             return {}
@@ -118,9 +118,9 @@ def test_a_search_does_not_wait_for_another_ones_explanation(ranker):
 
 def test_late_marks_cost_no_hits(ranker):
     class Slow(PairExplainer):
-        def mark(self, ranker, query, texts):
+        def mark(self, ranker, query, texts, should_stop):
             time.sleep(3)
-            return super().mark(ranker, query, texts)
+            return super().mark(ranker, query, texts, should_stop)
 
     index = Engine([Document("fish", TEXT)])
     with listening(

@@ -128,7 +128,7 @@ def test_keys_are_needed_where_there_are_keys(ranker, tmp_path):
     other = add_key(tmp_path / "keys", "other")
     assert key not in (tmp_path / "keys").read_text()
     assert (tmp_path / "keys").stat().st_mode & 0o077 == 0
-    with listening(serving(ranker, keys=Keys.read(tmp_path / "keys"))) as url:
+    with listening(serving(ranker, keys=tmp_path / "keys")) as url:
         for path in PATHS:
             assert httpx.post(url + path, json=ASKED).status_code == 401
         refused = httpx.post(f"{url}/rerank", json=ASKED)

@@ -8,7 +8,7 @@ import pytest
 from secondlook import Document, Ranker
 from secondlook.encode.settings import WindowSettings
 from secondlook.serve.explaining import PairExplainer
-from secondlook.serve.keys import Keys, add_key
+from secondlook.serve.keys import add_key
 from secondlook.serve.limits import Limits
 from served import Engine, Watched, listening, serving
 
@@ -247,9 +247,7 @@ def test_hits_without_a_score_in_time_are_told(browser, ranker):
 def test_a_key_is_asked_for_and_kept_for_the_tab(browser, ranker, tmp_path):
     keys = tmp_path / "keys"
     key = add_key(keys, "me")
-    guarded = serving(
-        ranker, index=Engine(DOCUMENTS), explainer=PairExplainer(), keys=Keys.read(keys)
-    )
+    guarded = serving(ranker, index=Engine(DOCUMENTS), explainer=PairExplainer(), keys=keys)
     with page(browser, guarded) as tab:
         tab.fill("#key", "wrong")
         tab.keyboard.press("Enter")

@@ -100,6 +100,10 @@ class Bm25Index:
         """The texts, in the order asked for."""
         return self.store.fetch(doc_ids)
 
+    def close(self) -> None:
+        """Let go of its files."""
+        self.store.close()
+
 
 def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     """The places of the `k` highest scores, in no order.

@@ -5,7 +5,7 @@ from math import ceil
 from fastapi import APIRouter, Request
 
 from secondlook.serve.asking import Deadline, reranked
-from secondlook.serve.limits import StrictRoute
+from secondlook.serve.body import StrictRoute
 from secondlook.serve.problems import COHERE, JINA
 from secondlook.serve.schemas import (
     ApiVersion,

@@ -40,6 +40,9 @@ _AT_ONCE = 2
 """Chunks that are scored at once: while the cores finish the last batches of one, the next is
 encoded and begun."""
 
+_POLL = 0.01
+"""Seconds between two looks whether the threads have ended."""
+
 _MEMORY = 0.8
 """How much of what was learned of speed is kept when a new chunk was timed."""
 
@@ -70,6 +73,26 @@ class Outcome:
     windows: list[int]
     """How many windows each document was scored in; 0 where it was not."""
     tokens: NDArray[np.intp]  # [pairs], what the network read; 0 where not scored
+
+    def first_scored(self) -> Outcome:
+        """The same with scores for the first pairs only, up to the first that has none.
+
+        Of two chunks that are scored at once the second may end first. Scores behind a gap would
+        lift documents over better ones that were not looked at: a partial answer is one of a
+        smaller depth, so they are dropped.
+        """
+        if self.scored.all():
+            return self
+        count = int(self.scored.argmin())
+        first = np.arange(len(self.scored)) < count
+        return Outcome(
+            scored=first,
+            scores=np.where(first, self.scores, np.float32(0)),
+            cut=np.where(first, self.cut, 0),
+            passages=self.passages[:count] + [(0, 0)] * (len(first) - count),
+            windows=self.windows[:count] + [0] * (len(first) - count),
+            tokens=np.where(first, self.tokens, 0),
+        )
 
     @property
     def partial(self) -> bool:
@@ -183,7 +206,8 @@ class ScoringQueue:
     async def score(self, pairs: Sequence[Pair], until: float) -> Outcome:
         """What is scored when all is, or when `time.monotonic()` comes to `until`.
 
-        Raises QueueFull, or ScoringFailed. Cancelled, the pairs that wait are dropped.
+        Then the first pairs have scores and the others none, never some amid the others. Raises
+        QueueFull, or ScoringFailed. Cancelled, the pairs that wait are dropped.
         """
         job = self._admit(pairs)
         try:
@@ -191,7 +215,7 @@ class ScoringQueue:
                 await asyncio.wait_for(job.done, until - time.monotonic())
         finally:
             self._withdraw(job)
-        return job.outcome
+        return job.outcome.first_scored()
 
     def close(self) -> None:
         """Take no more; the threads end when what waits is scored."""
@@ -202,8 +226,8 @@ class ScoringQueue:
     async def drained(self) -> None:
         """Close, and come back when the last pair is scored."""
         self.close()
-        for thread in self._threads:
-            await asyncio.to_thread(thread.join)
+        while self.alive:  # not joined in a thread of a pool, which would be joined at exit
+            await asyncio.sleep(_POLL)
 
     def _admit(self, pairs: Sequence[Pair]) -> _Job:
         loop = asyncio.get_running_loop()
@@ -307,6 +331,8 @@ class ScoringQueue:
         try:
             began = time.monotonic()
             encoded = self.ranker.encode(pairs)
+            if all(job.over for job in jobs.values()):  # at their deadline, or gone
+                return
             between = time.monotonic()
             made = self.ranker.score_encoded(encoded)
             if not np.isfinite(made.scores).all():

@@ -4,7 +4,7 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from secondlook.serve.asking import Deadline, mark_partial, reranked
-from secondlook.serve.limits import StrictRoute
+from secondlook.serve.body import StrictRoute
 from secondlook.serve.problems import TEI, Refused
 from secondlook.serve.schemas import TeiRank, TeiRequest
 from secondlook.serve.serving import SecondLook
