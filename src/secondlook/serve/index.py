@@ -46,11 +46,13 @@ class ServedIndex:
         self._tried: object = None
         """The version that was opened last, or could not be."""
         self._users: dict[int, int] = {}
+        self._engine = engine
+        self.problem: str | None = None
+        """Why it was not open at first."""
         try:
             self.reopen()
         except EngineProblem as problem:
-            LOGGER.warning("engine not reached", extra={"facts": {"problem": str(problem)}})
-        self._engine = engine
+            self.problem = str(problem)
 
     @classmethod
     def of(cls, index: Index) -> ServedIndex:
