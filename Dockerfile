@@ -1,8 +1,10 @@
 # A server for an exported ranker: no torch, no root.
 #
 #   docker build --tag secondlook .                        # or --build-arg ENGINE=onnx
-#   docker run --publish 8080:8080 --volume ./my.ranker:/ranker:ro secondlook
+#   secondlook key search-team --keys keys/keys.txt
+#   docker run --publish 8080:8080 --volume ./my.ranker:/ranker:ro --volume ./keys:/keys:ro secondlook
 #
+# It asks for a key, as other machines can reach it; `secondlook /ranker --host 0.0.0.0 --no-keys` does not.
 # What follows the image's name takes the place of CMD: a ranker, and options of `secondlook serve`.
 
 FROM python:3.12-slim AS build
@@ -20,4 +22,4 @@ ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 EXPOSE 8080
 HEALTHCHECK --start-period=60s CMD ["/opt/secondlook/bin/python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8080/health', timeout=3)"]
 ENTRYPOINT ["/opt/secondlook/bin/secondlook", "serve"]
-CMD ["/ranker", "--host", "0.0.0.0"]
+CMD ["/ranker", "--host", "0.0.0.0", "--keys", "/keys/keys.txt"]

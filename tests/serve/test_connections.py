@@ -65,11 +65,10 @@ def test_fifteen_megabytes_of_wrong_items_are_refused_at_once(url, path, item):
             url + path, content=body, headers={"content-type": "application/json"}, timeout=60
         )
         took = time.monotonic() - began
-    print(took, probe.slowest)
     assert 400 <= answer.status_code < 500
     assert len(answer.content) < 1000
-    assert took < 5  # a second, on a machine that does nothing else
-    assert probe.slowest < 2  # a tenth of one
+    assert took < 3  # a third of a second was seen; other tests may run beside this one
+    assert probe.slowest < 1  # a tenth of one was seen
 
 
 def test_as_many_wrong_items_as_are_parsed_make_one_error(ranker):
@@ -112,7 +111,8 @@ def test_bodies_in_flight_are_bounded_together(ranker):
         )
         held.go.set()
         first.join()
-        assert made.in_flight.now == 0
+        while made.in_flight.now:  # a moment after the answer
+            time.sleep(0.005)
         assert httpx.post(f"{url}/v2/rerank", json=asked).status_code == 200
     for answer in (refused, chunked):
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
@@ -183,27 +183,23 @@ def test_a_client_that_does_not_read_is_cut_off(ranker, monkeypatch):
     texts = ["s" * 190_000] * 40  # 7 MB are sent back: more than any buffer on the way holds
     body = json.dumps({"query": QUERY, "texts": texts, "return_text": True}).encode()
     with listening(made) as url, connect(url) as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.sendall(
             b"POST /rerank HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
             b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
         )
         assert client.recv(10)
-        time.sleep(1.5)
-        got = 10
-        with contextlib.suppress(ConnectionResetError):
-            while part := client.recv(2**20):
-                got += len(part)
-        assert made.in_flight.now == 0
-    assert got < len(body)
+        ends = time.monotonic() + 20
+        while made.in_flight.now:  # until it is over, though nobody reads
+            assert time.monotonic() < ends
+            time.sleep(0.02)
 
 
 def test_one_key_may_not_ask_all_the_time(ranker):
-    with listening(serving(ranker, limits=Limits(requests_per_second=1))) as url:
-        with httpx.Client() as client:
-            statuses = [client.get(f"{url}/info").status_code for _ in range(30)]
-            refused = client.get(f"{url}/info")
-            assert client.get(f"{url}/health").status_code == 200
+    limited = serving(ranker, limits=Limits(requests_per_second=1))
+    with listening(limited) as url, httpx.Client(base_url=url) as client:
+        statuses = [client.get("/info").status_code for _ in range(30)]
+        refused = client.get("/info")
+        assert client.get("/health").status_code == 200
     assert statuses[:10] == [200] * 10
     assert 429 in statuses
     assert int(refused.headers["retry-after"]) >= 1
