@@ -85,7 +85,8 @@ async function start() {
       return;
     }
     $("first-told").textContent = info.engine;
-    tell("Every hit shows where the first look had it, and where the second has it.");
+    tell("Every hit shows where the first look had it, and where the second has it. "
+      + "Click one to see why it scored so.");
     const linked = new URLSearchParams(location.hash.slice(1)).get("q");
     if (linked) {
       $("query").value = linked;
@@ -139,10 +140,12 @@ function render() {
   $("second-told").textContent = `${answer.model}, ${took(answer.second_look_ms)}`;
   show(firstLook(hits), second, count, score, open);
   const late = hits.filter((hit) => hit.raw_score === null).length;
-  const told = `${hits.length} ${hits.length === 1 ? "hit" : "hits"}; ${climbed(second)}`;
+  const read = Math.min(depth, hits.length);
+  const told = `${read} ${read === 1 ? "candidate" : "candidates"} re-ranked: ${climbed(second)}`;
+  $("scores").textContent = meaning();
   if (partial) {
-    tell(`${late} of ${hits.length} hits were not scored in time and keep the first look’s order. `
-      + "A smaller depth helps.", "partial");
+    tell(`${late} of ${hits.length} candidates were not scored in time: they stand last, in the `
+      + "first look’s order. A smaller depth helps.", "partial");
   } else tell(told);
 }
 
@@ -153,6 +156,15 @@ function took(ms) {
 /** The second look's score of a hit as it is shown. */
 function score(hit) {
   return calibrated.has(answer.model) ? hit.score : hit.raw_score;
+}
+
+/** What the two numbers of a hit are. */
+function meaning() {
+  const ranker = calibrated.has(answer.model)
+    ? "the ranker’s probability that the document is relevant, from 0 to 1"
+    : "the ranker’s raw score, on no fixed scale";
+  return `Scores: “first” is the search engine’s (BM25: matched words, rare ones count more); “second” is ${
+    ranker}. Higher is better; compare them within one search only.`;
 }
 
 function climbed(second) {
@@ -169,7 +181,11 @@ async function open(hit) {
   opening = new AbortController();
   const { signal } = opening;
   $("why-name").textContent = hit.title || hit.id;
-  $("why-body").replaceChildren(make("p", "busy", "Scoring it again without each word …"));
+  const text = make("p", "words", hit.passage ? hit.passage.text : hit.text);
+  const around = (note) => [note, make("h3", "", "Document"), text];
+  $("why-body").replaceChildren(
+    ...around(make("p", "busy", "Scoring it again without each word …")),
+  );
   if (!$("why").open) $("why").showModal();
   pointOut(hit.id);
   try {
@@ -180,7 +196,7 @@ async function open(hit) {
   } catch (error) {
     if (error.name === "AbortError") return;
     const message = error instanceof Problem ? error.message : "This page failed to show it.";
-    $("why-body").replaceChildren(make("p", "error", message));
+    $("why-body").replaceChildren(...around(make("p", "error", message)));
     if (!(error instanceof Problem)) throw error;
   }
 }
