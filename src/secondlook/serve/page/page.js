@@ -141,7 +141,8 @@ function render() {
   show(firstLook(hits), second, count, score, open);
   const late = hits.filter((hit) => hit.raw_score === null).length;
   const read = Math.min(depth, hits.length);
-  const told = `${read} ${read === 1 ? "candidate" : "candidates"} re-ranked: ${climbed(second)}`;
+  const told = `${read} ${read === 1 ? "candidate" : "candidates"} re-ranked: ${climbed(second)} `
+    + "Click a hit to see why.";
   $("scores").textContent = meaning();
   if (partial) {
     tell(`${late} of ${hits.length} candidates were not scored in time: they stand last, in the `
@@ -173,7 +174,7 @@ function climbed(second) {
   if (second.every((hit, at) => hit.first_rank === at + 1)) return "both looks agree.";
   const best = second[0].first_rank;
   const first = best === 1 ? "the best stays the best" : `the best was at rank ${best} before`;
-  return `${first}; ${risen} of the top ${top.length} came from below it.`;
+  return `${first}; ${risen} of the top ${top.length} came from further down.`;
 }
 
 async function open(hit) {
