@@ -4,13 +4,13 @@
     python benchmarks/faults.py --seconds 120 --json  two minutes, and one line of JSON at the end
 
 Clients re-rank (raw scores) and search all the time. Meanwhile, at random: rankers are changed and
-loaded anew (SIGHUP), the index folder is replaced, a worker is killed (SIGKILL), clients leave early,
-read nothing, send half a header, or send requests that wish us ill. There are two rankers, which
-differ in their head, and two indexes, which differ in their ids: every answer must be that of one
-ranker and one index, score for score, as computed offline with the same export (OpenVINO, fp32).
+reloaded (SIGHUP), the index folder is replaced, a worker is killed (SIGKILL), clients leave early,
+read nothing, send half a header, or send malformed requests. There are two rankers, which differ in
+their head, and two indexes, which differ in their ids: every answer must be that of one ranker and
+one index, score for score, as computed offline with the same export (OpenVINO, fp32).
 
 What an answer may be: right; partial, with scores for the first candidates only; 429 or 503 with
-`Retry-After` (and 504 of a search). A request that was under way when a worker was killed may be lost.
+`Retry-After` (and 504 of a search). A request under way when a worker is killed may be lost.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ class Scene:
 
     @classmethod
     def make(cls, folder: Path) -> Scene:
+        """Everything that the server needs, in a folder."""
         by_query: dict[str, list[str]] = {}
         for query, text in read_pairs(SHARED / "data" / "msmarco-dl"):
             by_query.setdefault(query, []).append(text)
@@ -121,10 +122,12 @@ class Scene:
 
     @property
     def ranker(self) -> Path:
+        """The one that is served."""
         return self.folder / "ranker"
 
     @property
     def index(self) -> Path:
+        """Likewise."""
         return self.folder / "index"
 
     def use_ranker(self, number: int) -> None:
@@ -134,6 +137,7 @@ class Scene:
         new.replace(self.ranker)
 
     def use_index(self, number: int) -> None:
+        """Replace the folder, as `secondlook index --replace` does."""
         documents = [Document(f"{number}-{at}", text) for at, text in enumerate(self.texts)]
         Bm25Index.build(self.index, documents, Bm25Settings())
 
@@ -165,6 +169,8 @@ class Trial:
     partial: int = 0
 
     async def run(self) -> None:
+        """Clients and faults, to the end."""
+        await self._until_ready()
         ends = time.monotonic() + self.given.seconds
         rng = np.random.default_rng(self.given.seed)
         async with httpx.AsyncClient(timeout=4 * self.given.deadline) as client:
@@ -176,6 +182,15 @@ class Trial:
                     for number in range(self.given.clients)
                 ),
             )
+
+    async def _until_ready(self) -> None:
+        async with httpx.AsyncClient() as client:
+            while True:
+                try:
+                    if (await client.get(f"{self.url}/ready")).status_code == 200:
+                        return
+                except httpx.TransportError:
+                    await asyncio.sleep(0.2)
 
     async def _ask_on(
         self, client: httpx.AsyncClient, ends: float, rng: np.random.Generator
@@ -205,13 +220,13 @@ class Trial:
         scored = len(texts)
         if "x-secondlook-partial" in answer.headers:  # the tail has the lowest score
             self.partial += 1
-            tail = next(
+            sizes = (
                 size
                 for size in range(len(texts) + 1)
                 if places[size:] == sorted(places[size:])
                 and sorted(places[:size]) == list(range(size))
             )
-            scored = tail
+            scored = next(sizes, len(texts))
         found = {texts[one["index"]]: one["score"] for one in results[:scored]}
         if not whole or not self.scene.explains(query, found):
             self.wrong.append(f"rerank of {len(texts)}, {scored} scored: {places}")
@@ -351,6 +366,7 @@ class Trial:
                 continue
 
     def report(self) -> dict[str, Any]:
+        """What was seen, as JSON."""
         alone = [
             (began, ended)
             for began, ended in self.lost
