@@ -32,8 +32,7 @@ class BytesInFlight:
 class JsonValueCounter:
     """Counts the commas of a JSON text outside of its strings: its values, but for one per list.
 
-    It costs a hundredth of what parsing does, so a body with millions of values is refused before
-    any of them becomes an object.
+    A body with millions of values is so refused before any of them becomes an object.
     """
 
     commas: int = 0

@@ -91,13 +91,13 @@ class ServedIndex:
         Blocks, for opening too. Where the folder was replaced in the midst of it, the new index
         answers.
         """
-        self._reopen_if_replaced()
+        self._reopen_if_replaced(wait=self._current is None)
+        before = self._current
         try:
             return self._look(query, depth)
         except (IndexProblem, MissingDocument):
-            before = self._current
             time.sleep(_REPLACING)
-            self._reopen_if_replaced()
+            self._reopen_if_replaced(wait=True)
             if self._current is before:
                 raise
             return self._look(query, depth)
@@ -116,21 +116,23 @@ class ServedIndex:
         if unused:
             _close(old)
 
-    def _reopen_if_replaced(self) -> bool:
-        """Whether there is another index now than a moment ago."""
-        with self._reopening:
-            version = self._version()
-            if self._current is not None and version in (None, self._tried):
-                return False
-            try:
-                self._replace(version)
-            except SecondlookError as problem:
-                if self._current is None:
-                    raise
-                LOGGER.warning("index not reopened", extra={"facts": {"problem": str(problem)}})
-                return False
-        note("index reopened")
-        return True
+    def _reopen_if_replaced(self, *, wait: bool) -> None:
+        """Open what is new, unless another thread does; `wait` for that, or go on with the old."""
+        if not self._replaced() or not self._reopening.acquire(blocking=wait):
+            return
+        try:
+            if self._replaced():
+                self._replace(self._version())
+                note("index reopened")
+        except SecondlookError as problem:
+            if self._current is None:
+                raise
+            LOGGER.warning("index not reopened", extra={"facts": {"problem": str(problem)}})
+        finally:
+            self._reopening.release()
+
+    def _replaced(self) -> bool:
+        return self._current is None or self._version() not in (None, self._tried)
 
     def _look(self, query: Query, depth: int) -> tuple[Ranking, list[Document], float]:
         with self._held() as index:
