@@ -70,9 +70,8 @@ def main() -> None:
     quiet()
     with TemporaryDirectory() as scratch:
         scene = Scene.make(Path(scratch))
-        options = {"deadline": given.deadline, "workers": given.workers, "queue": 1024}
-        options["max-connections"] = 100
-        with server(scene.ranker, index=scene.index, **options) as (url, process):
+        options = {"deadline": given.deadline, "workers": given.workers, "max-connections": 100}
+        with server(scene.ranker, index=scene.index, queue=1024, **options) as (url, process):
             trial = Trial(scene, url, process, given)
             asyncio.run(trial.run())
     report = trial.report()
@@ -83,8 +82,7 @@ def main() -> None:
         given.output.write_text(json.dumps(report, indent=2) + "\n")
     if given.json:
         print(json.dumps(report["results"]))
-    failed = report["results"]
-    sys.exit(any(failed[name] for name in ("wrong_answers", "undocumented_errors")))
+    sys.exit(bool(trial.wrong or trial.errors))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from secondlook import Document, Query
 from secondlook.serve.metrics import Metrics
-from secondlook.serve.queue import Outcome, QueueFull, ScoringFailed, ScoringQueue
+from secondlook.serve.outcome import Outcome
+from secondlook.serve.queue import QueueFull, ScoringFailed, ScoringQueue
 from served import Watched
 
 

@@ -19,7 +19,7 @@ from secondlook.serve.limits import Limits
 from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.metrics import Metrics
 from secondlook.serve.problems import Refused
-from secondlook.serve.queue import Outcome, QueueFull, ScoringFailed, ScoringQueue
+from secondlook.serve.queue import QueueFull, ScoringFailed, ScoringQueue
 from secondlook.serve.spans import span
 from secondlook.serve.threads import Threads
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from secondlook.score.ranker import Ranker
     from secondlook.serve.index import ServedIndex
     from secondlook.serve.keys import Keys
+    from secondlook.serve.outcome import Outcome
     from secondlook.types import Document, Query, Ranking
 
 T = TypeVar("T")
