@@ -173,11 +173,13 @@ def engines(
 
 def _cluster(url: str) -> tuple[bool, str]:
     """Whether a search engine answers there, asked as the engine asks, and what was heard."""
-    from secondlook.retrieve.cluster import Cluster, OpenSearchSettings
+    from secondlook.retrieve.access import Access, Route, plain_urls
+    from secondlook.retrieve.cluster import Cluster
 
     try:
-        settings = OpenSearchSettings.model_validate({"urls": [url], "name": "doctor"})
-        version = Cluster.connect(settings).request("GET", "/", within=5)["version"]
+        access = Access.from_environment(os.environ)
+        cluster = Cluster.connect(Route.named_by_user(access, plain_urls([url])))
+        version = cluster.request("GET", "/", needs=("version",), within=5)["version"]
         return True, f"{url} is {version.get('distribution', 'elasticsearch')} {version['number']}"
     except SecondlookError as problem:
         return False, str(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,8 +37,15 @@ def index(
     b: Annotated[float, typer.Option(help="BM25's weight of document length.", min=0, max=1)] = 0.4,
     url: Annotated[
         list[str] | None,
-        typer.Option(help="A node of the cluster; give several to survive the loss of one."),
+        typer.Option(
+            help="A node of the cluster, or its load balancer. Default: OPENSEARCH_URL, or "
+            "http://localhost:9200."
+        ),
     ] = None,
+    discover: Annotated[
+        bool,
+        typer.Option(help="Ask the cluster for its other nodes, for when the named ones fail."),
+    ] = True,
     name: Annotated[
         str | None, typer.Option(help="The index's name on the cluster; default: the folder's.")
     ] = None,
@@ -79,10 +87,13 @@ def index(
 
             built = Bm25Index.build(folder, Documents(), Bm25Settings(k1=k1, b=b))
         case Engine.opensearch:
+            from secondlook.retrieve.access import Access
             from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 
+            named = url or Access.from_environment(os.environ).urls
             settings = OpenSearchSettings(
-                urls=tuple(url or ["http://localhost:9200"]),
+                urls=tuple(named or ["http://localhost:9200"]),
+                discover=discover,
                 name=name or folder.name,
                 shards=shards,
                 replicas=replicas,

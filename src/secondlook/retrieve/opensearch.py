@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
+from secondlook.retrieve.access import Access, Route
 from secondlook.retrieve.bulk import SHOWN, Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.load import Imprint, Load, count
 from secondlook.retrieve.lucene import is_too_long, match, most_telling, msearch
+from secondlook.retrieve.nodes import other_nodes
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -52,7 +56,7 @@ class OpenSearchIndex:
 
     def stored_bytes(self) -> int:
         """What its documents take on the cluster, without replicas."""
-        found = self._cluster.ask("GET", f"/{self._settings.name}/_stats/store")
+        found = self._cluster.ask("GET", f"/{self._settings.name}/_stats/store", needs=("_all",))
         return int(found["_all"]["primaries"]["store"]["size_in_bytes"])
 
     @classmethod
@@ -72,8 +76,11 @@ class OpenSearchIndex:
         cluster has safely taken, in the corpus's order.
         """
         _claim(folder)
-        cluster = Cluster.connect(settings)
-        cluster.ask("GET", "/_cluster/health")  # nobody there? say so now, not after minutes
+        access = Access.from_environment(os.environ)
+        cluster = Cluster.connect(Route.named_by_user(access, settings.urls))
+        cluster.ask("GET", "/_cluster/health", needs=("status",))  # nobody there? say so at once
+        access.remember(settings.urls)
+        cluster, settings = _with_other_nodes(cluster, settings)
         load = Load.begin(cluster.with_patience(LOADING), settings)
         stream = iter(documents)
         fingerprint = Fingerprint.of(islice(stream, load.done))
@@ -98,9 +105,21 @@ class OpenSearchIndex:
 
     @classmethod
     def open(cls, folder: Path) -> OpenSearchIndex:
-        """A finished index; asks the cluster whether it is there."""
-        settings = OpenSearchSettings.model_validate(read_card(folder).settings)
-        return cls(folder, settings, Cluster.connect(settings))
+        """A finished index; asks the cluster whether it is there, and for its nodes of today.
+
+        OPENSEARCH_URL in the environment says where the cluster is, whatever the folder says.
+        """
+        stored = read_card(folder).settings
+        stored.pop("verify_certs", None)  # of older folders; how to check is the user's to say
+        settings = OpenSearchSettings.model_validate(stored)
+        access = Access.from_environment(os.environ)
+        route = Route.named_by_folder(access, settings.urls, settings.nodes)
+        cluster = Cluster.connect(route)
+        index = cls(folder, settings, cluster)
+        index._cluster, today = _with_other_nodes(cluster, settings)
+        if not access.urls and today.nodes != settings.nodes:
+            index._note_nodes(today.nodes)
+        return index
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k` of the whole index, or an error: never of only some of its shards."""
@@ -162,6 +181,7 @@ class OpenSearchIndex:
             "POST",
             f"/{self._settings.name}/_msearch",
             msearch(((text, search(text)) for text in texts), k),
+            needs=("responses",),
             filter_path=_ANSWER,
             search_type=f"{exact}query_then_fetch",
         )
@@ -183,7 +203,8 @@ class OpenSearchIndex:
         sources, missing = list[dict[str, Any]](), list[str]()
         for batch in _slices(doc_ids, _TEXTS_AT_ONCE):
             path = f"/{self._settings.name}/_mget"
-            for stored in self._cluster.ask("POST", path, {"ids": batch})["docs"]:
+            answer = self._cluster.ask("POST", path, {"ids": batch}, needs=("docs",))
+            for stored in answer["docs"]:
                 if stored.get("found"):
                     sources.append(stored["_source"])
                 elif "error" not in stored or not stored["_id"]:  # no document has an empty id
@@ -195,6 +216,13 @@ class OpenSearchIndex:
         if missing:
             raise MissingDocument(missing, f"index {self._settings.name!r}")
         return sources
+
+    def _note_nodes(self, nodes: tuple[str, ...]) -> None:
+        """Into the folder, if it can be written, for when the named nodes are away."""
+        card = read_card(self._folder)  # as it is by now
+        settings = {**card.settings, "nodes": nodes}
+        with suppress(OSError):
+            write_card(self._folder, card.model_copy(update={"settings": settings}))
 
     def _write(self, writes: Iterator[Write]) -> None:
         """One batch after the other, so that of two writes of one document the later one stays."""
@@ -226,13 +254,28 @@ def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
     )
 
 
+def _with_other_nodes(
+    cluster: Cluster, settings: OpenSearchSettings
+) -> tuple[Cluster, OpenSearchSettings]:
+    """The same, with the cluster's nodes of today to fall back on."""
+    nodes = other_nodes(cluster) if settings.discover else ()
+    if nodes == cluster.route.others:
+        return cluster, settings.model_copy(update={"nodes": nodes})
+    if not cluster.route.access.urls:
+        cluster.route.access.remember(nodes)  # the cluster named them, and certificates agree
+    return cluster.with_others(nodes), settings.model_copy(update={"nodes": nodes})
+
+
 def _imprint(settings: OpenSearchSettings, cluster: Cluster) -> Imprint:
     found = cluster.ask("GET", f"/{settings.name}/_mapping", ignore=(404,))
+    if not found:
+        raise cluster.no_engine(str(found))
     imprint = None if "error" in found else Imprint.read(next(iter(found.values())))
     if imprint is None:
+        where = ", ".join(cluster.route.named)
         raise IndexProblem(
-            f"{', '.join(settings.urls)} holds no index {settings.name!r} made by secondlook; make "
-            "it with: secondlook index CORPUS INDEX --engine opensearch"
+            f"{where} holds no index {settings.name!r} made by secondlook; "
+            "make it with: secondlook index CORPUS INDEX --engine opensearch"
         )
     return imprint
 
