@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 _SUBJECT = "/O=secondlook tests/CN={}"
 
 
@@ -64,7 +65,7 @@ class Authority:
         self.certificate = folder / "ca.pem"
         self._key = folder / "ca-key.pem"
         _openssl(
-            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "req", "-x509", *_NEW_KEY, "-days", "2",
             "-subj", _SUBJECT.format("authority"), "-addext", "keyUsage=critical,keyCertSign",
             "-out", self.certificate, "-keyout", self._key,
         )  # fmt: skip
@@ -75,7 +76,7 @@ class Authority:
         request, extensions = self._folder / "request.pem", self._folder / "extensions"
         extensions.write_text(f"subjectAltName={valid_for}\n")
         _openssl(
-            "req", "-newkey", "rsa:2048", "-nodes", "-subj", _SUBJECT.format(name),
+            "req", *_NEW_KEY, "-subj", _SUBJECT.format(name),
             "-out", request, "-keyout", key,
         )  # fmt: skip
         _openssl(

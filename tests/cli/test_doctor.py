@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 from typer.testing import CliRunner
 
+from command_line import secondlook
 from secondlook.cli import app, doctor
 
 SAPPHIRE_RAPIDS = """\
@@ -154,8 +155,8 @@ def answering():
             "opensearch 2.5.0",
         ),
         (200, b'{"version": {"number": "8.12.2"}}', "elasticsearch 8.12.2"),
-        (200, b"<html>", "is it a search engine?"),
-        (200, b"[]", "is no search engine"),
+        (200, b"<html>", "not as a search engine does"),
+        (200, b"[]", "not as a search engine does"),
         (401, b"{}", "refused the credentials"),
     ],
 )
@@ -215,3 +216,16 @@ def test_the_report_says_how_to_get_what_is_missing(monkeypatch):
     assert "AMX-BF16 unknown" in result.stdout
     assert "unknown without torch" in result.stdout
     assert "its client is not installed" in result.stdout
+
+
+def test_an_index_is_verified(tmp_path):
+    corpus, folder = tmp_path / "corpus.jsonl", tmp_path / "my.index"
+    corpus.write_text('{"_id": "cats", "text": "A cat lands on its feet."}\n')
+    secondlook("index", corpus, folder)
+    assert "as it was made: 1 documents" in " ".join(
+        secondlook("doctor", "--index", folder).split()
+    )
+    store = folder / "corpus.sqlite"
+    store.write_bytes(store.read_bytes().replace(b"A cat lands", b"A dog lands"))
+    complaint = secondlook("doctor", "--index", folder, fails=True)
+    assert "not those that were indexed" in complaint

@@ -59,6 +59,20 @@ class OpenSearchIndex:
         found = self._cluster.ask("GET", f"/{self._settings.name}/_stats/store", needs=("_all",))
         return int(found["_all"]["primaries"]["store"]["size_in_bytes"])
 
+    def verify(self) -> None:
+        """Whether every shard is there, with as many documents as were loaded."""
+        name = self._settings.name
+        health = self._cluster.ask("GET", f"/_cluster/health/{name}", needs=("status",))
+        if health["status"] == "red":
+            raise self._cluster.refusal(503, "a shard has no copy", f"index {name!r}")
+        imprint, held = _imprint(self._settings, self._cluster), count(self._cluster, name)
+        if held != imprint.documents and not imprint.fingerprint.endswith(_UPDATED):
+            raise IndexProblem(
+                f"index {name!r} holds {held:,} documents, and {imprint.documents:,} were loaded: "
+                "something else wrote to it. Make it anew with: secondlook index CORPUS INDEX "
+                "--replace"
+            )
+
     @classmethod
     def build(
         cls,
