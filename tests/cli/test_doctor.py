@@ -9,8 +9,10 @@ from threading import Thread
 import pytest
 from typer.testing import CliRunner
 
-from command_line import secondlook
+from command_line import in_process
 from secondlook.cli import app, doctor
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.types import Document
 
 SAPPHIRE_RAPIDS = """\
 processor\t: 0
@@ -219,13 +221,10 @@ def test_the_report_says_how_to_get_what_is_missing(monkeypatch):
 
 
 def test_an_index_is_verified(tmp_path):
-    corpus, folder = tmp_path / "corpus.jsonl", tmp_path / "my.index"
-    corpus.write_text('{"_id": "cats", "text": "A cat lands on its feet."}\n')
-    secondlook("index", corpus, folder)
-    assert "as it was made: 1 documents" in " ".join(
-        secondlook("doctor", "--index", folder).split()
-    )
+    folder = tmp_path / "my.index"
+    Bm25Index.build(folder, [Document("cats", "A cat lands on its feet.")], Bm25Settings())
+    assert "as it was made: 1 documents" in doctor.verified(folder)
     store = folder / "corpus.sqlite"
     store.write_bytes(store.read_bytes().replace(b"A cat lands", b"A dog lands"))
-    complaint = secondlook("doctor", "--index", folder, fails=True)
+    complaint = in_process("doctor", "--index", folder, fails=True)
     assert "not those that were indexed" in complaint
