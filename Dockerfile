@@ -5,12 +5,20 @@
 #
 # What follows the image's name takes the place of CMD: a ranker, and options of `secondlook serve`.
 
+# Libraries come by the hashes in requirements/, which `requirements/lock` makes anew. The base image
+# is pinned by digest at a release (`python release/check.py --pinned`); updates come by Dependabot.
+
 FROM python:3.12-slim AS build
 ARG ENGINE=openvino
+COPY requirements /source/requirements
+RUN python -m venv /opt/secondlook
+RUN /opt/secondlook/bin/pip install --no-cache-dir --require-hashes -r /source/requirements/${ENGINE}.txt
 COPY pyproject.toml README.md LICENSE /source/
 COPY src /source/src
-RUN python -m venv /opt/secondlook
-RUN /opt/secondlook/bin/pip install --no-cache-dir "/source[serve,opensearch,${ENGINE}]"
+RUN python -m venv /opt/build
+RUN /opt/build/bin/pip install --no-cache-dir --require-hashes -r /source/requirements/build.txt
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /opt/build/wheel /source
+RUN /opt/secondlook/bin/pip install --no-cache-dir --no-deps /opt/build/wheel/*.whl
 
 FROM python:3.12-slim
 COPY --from=build /opt/secondlook /opt/secondlook
