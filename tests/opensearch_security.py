@@ -25,6 +25,8 @@ class User:
     """The password by bcrypt, at the lowest cost."""
     cluster_permissions: tuple[str, ...] = ()
     index_permissions: tuple[str, ...] = ()
+    indices: str = "animals*"
+    """Pattern of the names that the index permissions are for."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -37,6 +39,7 @@ ADMIN = User(
     "$2y$04$B1SmKjvitInDwixkpjMFm.Jja5teYgxL5.FkWKkJz4oX8aCH/OD7K",
     ("*",),
     ("*",),
+    "*",
 )
 WRITER = User(
     "writer",
@@ -127,7 +130,10 @@ class Security:
             f"{user.name}_role": {
                 "cluster_permissions": list(user.cluster_permissions),
                 "index_permissions": [
-                    {"index_patterns": ["*"], "allowed_actions": list(user.index_permissions)}
+                    {
+                        "index_patterns": [user.indices],
+                        "allowed_actions": list(user.index_permissions),
+                    }
                 ],
             }
             for user in self.users
