@@ -172,8 +172,8 @@ def test_only_nodes_that_answer_as_the_same_cluster_are_added(node, tmp_path):
         nobody = "127.0.0.1:9"
         node.publishes = [node.address, second.address, stranger.address, nobody, "nonsense"]
         folder = folder_of(tmp_path / "index", node.url)
-        OpenSearchIndex.open(folder)
-        assert read_card(folder).settings["nodes"] == [second.url]
+        index = OpenSearchIndex.open(folder)
+        assert index.card.settings["nodes"] == read_card(folder).settings["nodes"] == [second.url]
         second.asked.clear()
         OpenSearchIndex.open(folder)
         assert second.asked == []  # known by now, and needed only when the first is away

@@ -12,13 +12,12 @@ from secondlook.retrieve.access import origin, plain_urls
 if TYPE_CHECKING:
     from secondlook.retrieve.cluster import Cluster
 
-_ANSWER_SECONDS = 0.5  # a node that takes longer to say its name is not worth falling back on
 _ASKED_AT_ONCE = 8
 _MANAGERS_ONLY = (["cluster_manager"], ["master"])
 
 
-def other_nodes(cluster: Cluster) -> tuple[str, ...]:
-    """Urls of the cluster's nodes beside the named ones: those that answer here, as this cluster.
+def other_nodes(cluster: Cluster, within: float) -> tuple[str, ...]:
+    """Urls of the cluster's nodes beside the named ones: those that answer here, `within` seconds.
 
     A node may publish an address that this machine cannot reach, or that is another cluster's here
     (a container's, or 127.0.0.1): it counts only if it answers with the cluster's own id. Where
@@ -42,7 +41,7 @@ def other_nodes(cluster: Cluster) -> tuple[str, ...]:
     urls = [url for url in _published(listed, scheme) if origin(url) not in named]
     unknown = [url for url in urls if url not in route.others]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        answers = pool.map(lambda url: _is_of(cluster.at(url), identity), unknown)
+        answers = pool.map(lambda url: _is_of(cluster.at(url), identity, within), unknown)
         silent = {url for url, answered in zip(unknown, answers, strict=True) if not answered}
     return tuple(sorted(url for url in urls if url not in silent))
 
@@ -63,8 +62,8 @@ def _published(listed: Any, scheme: str) -> list[str]:  # noqa: ANN401 - JSON
     return urls
 
 
-def _is_of(node: Cluster, identity: str) -> bool:
+def _is_of(node: Cluster, identity: str, within: float) -> bool:
     try:
-        return node.identity(within=_ANSWER_SECONDS) == identity
+        return node.identity(within) == identity
     except EngineProblem:
         return False

@@ -35,6 +35,8 @@ _QUERIES_AT_ONCE = 4  # in one request
 _REQUESTS_AT_ONCE = 4  # so that some are searched while others are read
 _TEXTS_AT_ONCE = 500
 _UPDATED = "+updates"
+_NODES_WHEN_MADE = 5.0  # seconds for a node to answer; a load takes longer anyway
+_NODES_WHEN_OPENED = 0.5  # a person waits for the search
 
 
 class OpenSearchIndex:
@@ -94,7 +96,7 @@ class OpenSearchIndex:
         cluster = Cluster.connect(Route.named_by_user(access, settings.urls))
         cluster.ask("GET", "/_cluster/health", needs=("status",))  # nobody there? say so at once
         access.remember(settings.urls)
-        cluster, settings = _with_other_nodes(cluster, settings)
+        cluster, settings = _with_other_nodes(cluster, settings, _NODES_WHEN_MADE)
         load = Load.begin(cluster.with_patience(LOADING), settings)
         stream = iter(documents)
         fingerprint = Fingerprint.of(islice(stream, load.done))
@@ -130,7 +132,7 @@ class OpenSearchIndex:
         route = Route.named_by_folder(access, settings.urls, settings.nodes)
         cluster = Cluster.connect(route)
         index = cls(folder, settings, cluster)
-        index._cluster, today = _with_other_nodes(cluster, settings)
+        index._cluster, today = _with_other_nodes(cluster, settings, _NODES_WHEN_OPENED)
         if not access.urls and today.nodes != settings.nodes:
             index._note_nodes(today.nodes)
         return index
@@ -232,11 +234,11 @@ class OpenSearchIndex:
         return sources
 
     def _note_nodes(self, nodes: tuple[str, ...]) -> None:
-        """Into the folder, if it can be written, for when the named nodes are away."""
-        card = read_card(self._folder)  # as it is by now
-        settings = {**card.settings, "nodes": nodes}
+        """For when the named nodes are away; into the folder too, if it can be written."""
+        self._settings = self._settings.model_copy(update={"nodes": nodes})
+        self._card = _with_nodes(self._card, nodes)
         with suppress(OSError):
-            write_card(self._folder, card.model_copy(update={"settings": settings}))
+            write_card(self._folder, _with_nodes(read_card(self._folder), nodes))  # as it is by now
 
     def _write(self, writes: Iterator[Write]) -> None:
         """One batch after the other, so that of two writes of one document the later one stays."""
@@ -268,11 +270,15 @@ def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
     )
 
 
+def _with_nodes(card: IndexCard, nodes: tuple[str, ...]) -> IndexCard:
+    return card.model_copy(update={"settings": {**card.settings, "nodes": list(nodes)}})
+
+
 def _with_other_nodes(
-    cluster: Cluster, settings: OpenSearchSettings
+    cluster: Cluster, settings: OpenSearchSettings, within: float
 ) -> tuple[Cluster, OpenSearchSettings]:
     """The same, with the cluster's nodes of today to fall back on."""
-    nodes = other_nodes(cluster) if settings.discover else ()
+    nodes = other_nodes(cluster, within) if settings.discover else ()
     if nodes == cluster.route.others:
         return cluster, settings.model_copy(update={"nodes": nodes})
     if not cluster.route.access.urls:
