@@ -27,8 +27,6 @@ MAPPED_BYTES = 2**31  # as much as SQLite maps at most; what lies beyond is read
 BUILD_CACHE_KIB = 64 * 1024
 _HEADER_BYTES = 100
 _ONE_WRITE = 1  # SQLite counts the transactions of a file in its header; a store is made in one
-
-
 _MAKE_ANEW = "make it anew from the corpus with: secondlook index CORPUS INDEX --replace"
 
 
@@ -120,15 +118,7 @@ class CorpusStore:
         disk or another editor does not touch.
         """
         with _legible(self.path):
-            kept = (
-                self._connection()
-                .execute("SELECT name FROM sqlite_master WHERE name = 'texts'")
-                .fetchone()
-                and self._connection().execute("SELECT fingerprint FROM texts").fetchone()
-            )
-        # Stores of earlier versions have no fingerprint of the texts alone; it is the corpus's
-        # own, unless documents had weights or predicted queries.
-        wanted = kept[0] if kept else self.fingerprint
+            wanted = _fingerprint_of_texts(self._connection()) or self.fingerprint
         if Fingerprint.of(self).digest() != wanted:
             raise IndexProblem(
                 f"the texts in {self.path} are not those that were indexed; {_MAKE_ANEW}"
