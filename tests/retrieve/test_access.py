@@ -9,7 +9,7 @@ import pytest
 
 from fake_cluster import NAME, folder_of, listening
 from opensearch_security import Authority
-from secondlook.errors import EngineProblem
+from secondlook.errors import EngineProblem, IndexProblem
 from secondlook.retrieve.access import Access, Route, origin
 from secondlook.retrieve.cluster import Cluster
 from secondlook.retrieve.folder import read_card
@@ -283,3 +283,10 @@ def test_what_is_no_cluster_is_said_in_one_line(node, kind, body, tmp_path):
         with pytest.raises(EngineProblem, match="not as a search engine does") as caught:
             attempt()
         assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("wrong", [{"urls": []}, {"shards": "many"}, {"nodes": 3}])
+def test_a_folder_with_settings_that_make_no_sense_is_one_line(node, wrong, tmp_path):
+    folder = folder_of(tmp_path / "index", node.url, **wrong)
+    with pytest.raises(IndexProblem, match=rf"{next(iter(wrong))}: .*--replace"):
+        OpenSearchIndex.open(folder)

@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
 from secondlook.retrieve.access import Access, Route
@@ -125,9 +127,7 @@ class OpenSearchIndex:
 
         OPENSEARCH_URL in the environment says where the cluster is, whatever the folder says.
         """
-        stored = read_card(folder).settings
-        stored.pop("verify_certs", None)  # of older folders; how to check is the user's to say
-        settings = OpenSearchSettings.model_validate(stored)
+        settings = _settings_in(folder)
         access = Access.from_environment(os.environ)
         route = Route.named_by_folder(access, settings.urls, settings.nodes)
         cluster = Cluster.connect(route)
@@ -268,6 +268,19 @@ def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
         documents=count(cluster, settings.name),
         fingerprint=imprint.fingerprint,
     )
+
+
+def _settings_in(folder: Path) -> OpenSearchSettings:
+    stored = read_card(folder).settings
+    stored.pop("verify_certs", None)  # of older folders; how to check is the user's to say
+    try:
+        return OpenSearchSettings.model_validate(stored)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        raise IndexProblem(
+            f"{folder / CARD} cannot be read ({problem['loc'][0]}: {problem['msg']}); make it "
+            f"anew: secondlook index CORPUS {folder} --engine opensearch --replace"
+        ) from error
 
 
 def _with_nodes(card: IndexCard, nodes: tuple[str, ...]) -> IndexCard:
