@@ -93,9 +93,12 @@ def commands(work: Path, folder: Path) -> dict[str, list[object]]:
         "index": ["index", corpus, index, "--replace"],
         "rerank": [
             *("rerank", folder / "first.trec", "--index", index, "--ranker", work / "ranker"),
-            *("--queries", folder / "queries.jsonl", "-o", folder / "second.trec"),
+            *("--queries", folder / "queries.jsonl", "-o", folder / "second.trec", "--replace"),
         ],
-        "weigh": ["weigh", corpus, "--weigher", work / "weigher", "-o", folder / "weighed.jsonl"],
+        "weigh": [
+            *("weigh", corpus, "--weigher", work / "weigher"),
+            *("-o", folder / "weighed.jsonl", "--replace"),
+        ],
     }
 
 

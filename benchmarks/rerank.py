@@ -93,11 +93,11 @@ def read_pairs(folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-def save_cross_encoder(folder: Path) -> None:
+def save_cross_encoder(folder: Path, seed: int = 0) -> None:
     import torch
     from sentence_transformers import CrossEncoder
 
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     CrossEncoder(str(minilm()), num_labels=1, device="cpu").save_pretrained(str(folder))
 
 

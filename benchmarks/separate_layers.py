@@ -33,7 +33,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     given = arguments.parse_args()
     queries, documents = read(given.data, given.run, given.queries)
-    depth = new_warm(given.base).network.beta.numel()
+    depth = new_warm(given.base).network.layers
     rankers = {}
     for layers in sorted({0, depth // 2, depth - 1, depth}):
         model = new_warm(given.base, separate_layers=layers)

@@ -49,12 +49,12 @@ def main() -> None:
         print(f"{seconds:.1f} s a step, {steps} steps", flush=True)
         trained(given.base, rows, steps, ranker)
         verb("export", ranker, "--precision", "bf16")
-    runs = {name: stages / f"test.{name}.trec.gz" for name in ("bm25", "untuned", "tuned")}
+    runs = {name: stages / f"tested.{name}.trec.gz" for name in ("bm25", "untuned", "tuned")}
     runs["crossencoder"] = given.work / "test.crossencoder.trec.gz"
     if not runs["crossencoder"].exists():
         asked = "--index", stages / "index", "--queries", given.queries, "--ranker", ranker
         verb("rerank", runs["bm25"], *asked, "-o", runs["crossencoder"])
-    qrels = stages / "qrels" / "test.tsv"
+    qrels = stages / "used" / "tested.tsv"
     for base in ("bm25", "untuned", "crossencoder"):
         told = verb("compare", qrels, runs[base], runs["tuned"], "-m", "nDCG@10", "--json")
         print(f"tuned against {base}:", json.dumps(json.loads(told)), flush=True)

@@ -4,8 +4,9 @@
     python benchmarks/tune_killed.py DATA -o OUT2 --base e5-small --minutes 13 --like OUT
 
 With `--whole` nothing is killed. The seconds of each stage are noted in OUT.seconds.json; the
-middle is half of what the stage took in `--like`. Its recipe is taken, too, which else depends on
-how fast the machine is just then; in the end all runs and weights are compared, byte for byte.
+middle is half of what the stage took in `--like`. Its plan and recipe are taken, too, which else
+depend on how fast the machine is just then; in the end all runs and weights are compared, byte for
+byte. Give more --minutes than the whole takes: a training that its deadline ends is not repeatable.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from shutil import copyfile
 STAGE = re.compile(r"^\[\d+/\d+\] (.+)$")
 USUAL = {
     "train": 600.0,
-    "export for this hardware": 15.0,
-    "second look at the validation queries": 60.0,
-    "second look, untuned": 200.0,
-    "second look, tuned": 200.0,
+    "load and export the base model": 15.0,
+    "export the trained model": 15.0,
+    "re-rank the validation queries": 60.0,
+    "re-rank the test queries": 200.0,
 }
 """Seconds of the long stages, where no other run tells; the others take about four."""
 
@@ -47,7 +48,9 @@ def main() -> None:
     stages = given.output / "stages"
     if given.like:
         stages.mkdir(parents=True)
-        copyfile(given.like / "stages" / "recipe.toml", stages / "recipe.toml")
+        for plan in ("plan.json", "recipe.toml"):
+            if (given.like / "stages" / plan).is_file():
+                copyfile(given.like / "stages" / plan, stages / plan)
     began, calls = time.monotonic(), 0
     while True:
         calls += 1

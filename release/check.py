@@ -2,12 +2,14 @@
 
     python release/check.py dist
     python release/check.py dist --each-extra
+    python release/check.py dist --pinned
 
 The wheel is built from the sdist; contents, metadata and size are looked at; then the wheel is
 installed into a fresh environment (`--extra serve` installs an extra too), where pip has to find
 nothing broken; with --each-extra every extra gets such an environment of its own. Beside them go
 `sbom.json` (CycloneDX) and `report.json`. Known vulnerabilities are asked for where the database
-can be reached, and the report says so where it cannot.
+can be reached, and the report says so where it cannot. The report lists the actions and images that
+are named by a tag, which can be moved; with --pinned, as at a release, there must be none.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -31,6 +34,8 @@ IN_SDIST = ("pyproject.toml", "README.md", "CHANGELOG.md", "CITATION.cff", "LICE
 LICENSES = ("LICENSE", "NOTICE", "THIRD_PARTY_NOTICES.md")
 MOST_WHEEL_BYTES = 1_000_000
 MOST_IMPORT_SECONDS = 1.0
+_NAMED = re.compile(r"^\s*-?\s*(?:uses:|image:|FROM)[ \t]+(\S+)", re.MULTILINE)
+_DIGEST = re.compile(r"@(?:sha256:[0-9a-f]{64}|[0-9a-f]{40})$")
 
 
 class Unfit(Exception):
@@ -45,9 +50,12 @@ def main() -> None:
     parser.add_argument("dist", type=Path, help="an empty or new folder")
     parser.add_argument("--extra", action="append", default=[], help="install this extra too")
     parser.add_argument("--each-extra", action="store_true", help="try each of them alone, too")
+    parser.add_argument("--pinned", action="store_true", help="refuse actions and images by tag")
     asked = parser.parse_args()
     asked.dist = asked.dist.resolve()
     try:
+        if asked.pinned and (tags := named_by_tag()):
+            raise Unfit(f"write the digest instead of the tag: {', '.join(tags)}")
         report = check(asked.dist, asked.extra, each=asked.each_extra)
     except Unfit as problem:
         sys.exit(f"unfit: {problem}")
@@ -71,6 +79,7 @@ def check(dist: Path, extras: list[str], *, each: bool = False) -> dict[str, Any
             "environment bytes": size_of(Path(folder)),
             "import seconds": import_seconds(python),
             "extras": extras,
+            "named by tag": named_by_tag(),
             "audit": audit(python),
         }
         run(sys.executable, "-m", "cyclonedx_py", "environment", str(python),
@@ -81,6 +90,23 @@ def check(dist: Path, extras: list[str], *, each: bool = False) -> dict[str, Any
     if report["import seconds"] > MOST_IMPORT_SECONDS:
         raise Unfit(f"`import secondlook` takes {report['import seconds']} s")
     return report
+
+
+def named_by_tag() -> list[str]:
+    """Actions, base images and images of the examples that are not named by what they hold."""
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    images = [ROOT / "Dockerfile", *sorted((ROOT / "examples").rglob("*.yaml"))]
+    named = [
+        (name, path.relative_to(ROOT).as_posix())
+        for path in (*workflows, *images)
+        for name in _NAMED.findall(path.read_text(encoding="utf-8"))
+    ]
+    tags = [
+        f"{name} ({path})"
+        for name, path in named
+        if not _DIGEST.search(name) and name.partition(":")[0] != "secondlook"
+    ]
+    return list(dict.fromkeys(tags))
 
 
 def look_into_wheel(wheel: Path) -> None:

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 from typer.testing import CliRunner
 
@@ -11,10 +12,13 @@ from secondlook.errors import SecondlookError
 
 _MORTAL = """
 import os, signal, sys
-from secondlook.cli import main, {verb}
+from importlib import import_module
+from secondlook.cli import main
+from secondlook.data import partial
 from secondlook.data.partial import PartialLines
 
-{verb}.{at_once} = 10
+partial.SECONDS_BETWEEN_SAVES = 0
+setattr(import_module("{module}"), "{constant}", 10)
 append, left = PartialLines.append, [int(sys.argv.pop(1))]
 
 def append_and_die(file, rows, items):
@@ -26,6 +30,29 @@ def append_and_die(file, rows, items):
 PartialLines.append = append_and_die
 main()
 """
+
+_WRITER = """
+import pathlib, sys
+from secondlook.data.lock import Hold
+
+hold = Hold(pathlib.Path(sys.argv[1]), "")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def writing(target):
+    """Another process that holds the lock on `target`, until it is told to end or is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, target], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    process.stdout.readline()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def secondlook(*arguments, fails=False):
@@ -53,9 +80,10 @@ def in_process(*arguments, fails=False):
 def check_a_kill(output, at_once, verb, *arguments):
     """Killed after one of three batches (of ten or more), the verb goes on to the same `output`.
 
-    `at_once` is the constant of the verb's module that says how large a batch is.
+    `at_once` is the constant that says how large a batch is: `module.NAME`.
     """
-    driver = _MORTAL.format(verb=verb, at_once=at_once)
+    module, _, constant = at_once.rpartition(".")
+    driver = _MORTAL.format(module=module, constant=constant)
 
     def drive(batches, out):
         command = [sys.executable, "-c", driver, batches, verb, *arguments, "-o", out]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from opensearch_cluster import ELASTICSEARCH, Cluster, Unavailable
+from opensearch_cluster import ELASTICSEARCH, FULL_OPENSEARCH, Cluster, Unavailable
+from opensearch_security import Security
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,26 @@ def elasticsearch() -> Iterator[Cluster]:
     """A real Elasticsearch node. It takes 600 MB to install, so its absence never fails a run."""
     try:
         cluster = Cluster(nodes=1, distribution=ELASTICSEARCH)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def security(tmp_path_factory) -> Security:
+    """The certificates and users of the secured cluster."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make certificates with")
+    return Security(tmp_path_factory.mktemp("security") / "authority")
+
+
+@pytest.fixture(scope="session")
+def secured(security: Security) -> Iterator[Cluster]:
+    """A real OpenSearch node with TLS and users; 730 MB to install, so its absence fails no run."""
+    distribution = FULL_OPENSEARCH.with_plugins("opensearch-security")
+    try:
+        cluster = Cluster(nodes=1, distribution=distribution, security=security)
     except Unavailable as reason:
         pytest.skip(str(reason))
     with cluster:

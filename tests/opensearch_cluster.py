@@ -1,7 +1,8 @@
 """A real cluster on loopback ports, started and killed by the tests themselves.
 
-The engines come from npm packages pinned by hash (`tests/opensearch/install`); they are for
-tests only. A node is one JVM in a process group of its own, and dies with the test run.
+The engines come from npm packages pinned by hash (`tests/opensearch/install`, `install-full` beside
+it); they are for tests only. A node is one JVM in a process group of its own, and dies with the
+test run.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opensearch_security import Security
 
 _NOBODY = 65534  # the engines refuse to run as root
 _START_SECONDS = 180
@@ -43,7 +49,12 @@ class Distribution:
     """What it calls the nodes that may be elected."""
     modules: tuple[str, ...]
     """What indexing and searching take; the rest would only slow the start."""
+    plugins: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+
+    def with_plugins(self, *names: str) -> Distribution:
+        """The same engine with these of its plugins."""
+        return replace(self, plugins=names)
 
 
 _HERE = Path(__file__).parent
@@ -57,6 +68,12 @@ OPENSEARCH = Distribution(
     managers="cluster_manager",
     modules=_MODULES,
 )
+FULL_OPENSEARCH = replace(
+    OPENSEARCH,
+    home=_HERE / "opensearch/full/node_modules/unpacked",
+    install=_HERE / "opensearch/install-full",
+)
+"""Has the plugins opensearch-security and opensearch-knn, to be chosen by `with_plugins`."""
 ELASTICSEARCH = Distribution(
     name="elasticsearch",
     home=_HERE / "elasticsearch/node_modules/unpacked",
@@ -72,7 +89,11 @@ class Cluster:
     """One node or several; use as a context manager."""
 
     def __init__(
-        self, nodes: int, distribution: Distribution = OPENSEARCH, heap: str = "512m"
+        self,
+        nodes: int,
+        distribution: Distribution = OPENSEARCH,
+        heap: str = "512m",
+        security: Security | None = None,
     ) -> None:
         if not distribution.home.is_dir():
             raise Unavailable(f"no {distribution.name} to test with: run {distribution.install}")
@@ -82,6 +103,7 @@ class Cluster:
             )
         self._distribution = distribution
         self._heap = heap
+        self._security = security
         self._java = _java_home()
         self._folder = Path(tempfile.mkdtemp(prefix="secondlook-cluster-"))
         ports = _free_ports(2 * nodes)
@@ -90,7 +112,8 @@ class Cluster:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        return tuple(f"http://127.0.0.1:{port}" for port in self._http)
+        scheme = "http" if self._security is None else "https"
+        return tuple(f"{scheme}://127.0.0.1:{port}" for port in self._http)
 
     def __enter__(self) -> Cluster:
         try:
@@ -148,8 +171,14 @@ class Cluster:
         raise RuntimeError(f"{nodes} nodes were not up in {_START_SECONDS} s:\n{logs}")
 
     def get(self, node: int, path: str) -> Any:
-        """What a node answers, by plain HTTP rather than by the code under test."""
-        with urllib.request.urlopen(self.urls[node] + path, timeout=10) as answer:
+        """What a node answers (the administrator), by urllib rather than by the code under test."""
+        request, context = urllib.request.Request(self.urls[node] + path), None
+        if self._security:
+            admin = self._security.admin
+            secret = b64encode(f"{admin.name}:{admin.password}".encode()).decode()
+            request.add_header("authorization", f"Basic {secret}")
+            context = ssl.create_default_context(cafile=self._security.authority.certificate)
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             return json.load(answer)
 
     def _unpack(self) -> None:
@@ -159,8 +188,10 @@ class Cluster:
             shutil.copytree(source / part, home / part)
         for module in self._distribution.modules:
             shutil.copytree(source / "modules" / module, home / "modules" / module)
-        for empty in ("plugins", "logs"):
-            (home / empty).mkdir()
+        for plugin in self._distribution.plugins:
+            shutil.copytree(source / "plugins" / plugin, home / "plugins" / plugin)
+        for folder in ("plugins", "logs"):
+            (home / folder).mkdir(exist_ok=True)
         for script in (home / "bin").iterdir():
             script.chmod(0o755)
         for node, port in enumerate(self._http):
@@ -190,6 +221,9 @@ class Cluster:
             "cluster.routing.allocation.disk.threshold_enabled": "false",
             **dict(self._distribution.settings),
         }
+        if self._security:
+            self._security.write(folder / "config", self._distribution.home)
+            settings |= self._security.settings()
         lines = "".join(f"{key}: {value}\n" for key, value in settings.items())
         (folder / "config" / f"{name}.yml").write_text(lines)
 
@@ -203,6 +237,7 @@ class Cluster:
             f"{prefix}_JAVA_OPTS": f"-Xms{self._heap} -Xmx{self._heap}",
             f"{prefix}_TMPDIR": str(folder / "tmp"),
             f"{prefix}_PATH_CONF": str(folder / "config"),
+            "LD_LIBRARY_PATH": str(self._folder / "home/plugins/opensearch-knn/lib"),
         }
         command = [str(self._folder / "home" / "bin" / name)]
         if shutil.which("setpriv"):  # of util-linux

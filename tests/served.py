@@ -14,6 +14,9 @@ from secondlook.errors import EngineProblem
 from secondlook.retrieve.folder import IndexCard
 from secondlook.retrieve.memory import MemoryIndex
 from secondlook.serve.app import build_app
+from secondlook.serve.index import ServedIndex
+from secondlook.serve.keys import Keys
+from secondlook.serve.protocol import BoundedProtocol
 from secondlook.serve.serving import Serving
 
 TEXTS = [
@@ -29,7 +32,14 @@ QUERY = "what is the tide"
 @contextmanager
 def listening(serving: Serving):
     """The base url of a server that is up."""
-    config = uvicorn.Config(build_app(serving), log_config=None, access_log=False, lifespan="off")
+    config = uvicorn.Config(
+        build_app(serving),
+        http=BoundedProtocol,
+        limit_concurrency=serving.limits.connections,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+    )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -78,8 +88,16 @@ class Watched:
         time.sleep(self.seconds_per_pair * len(encoded))
         return self.ranker.score_encoded(encoded)
 
-    def shown(self, scores):
-        return self.ranker.shown(scores)
+    def relevance(self, scores):
+        return self.ranker.relevance(scores)
+
+    @property
+    def scale(self):
+        return self.ranker.scale
+
+    @property
+    def score_meaning(self):
+        return self.ranker.score_meaning
 
 
 class Engine(MemoryIndex):
@@ -98,6 +116,12 @@ class Engine(MemoryIndex):
         return super().retrieve(queries, k)
 
 
-def serving(ranker, **more):
+def serving(ranker, index=None, keys=None, **more):
     """A Serving of one ranker that is loaded already."""
-    return Serving({"tiny": "tiny"}, lambda _: ranker, **more)
+    return Serving(
+        {"tiny": "tiny"},
+        lambda _: ranker,
+        index=ServedIndex.of(index) if index is not None else None,
+        read_keys=(lambda: Keys.read(keys)) if keys is not None else None,
+        **more,
+    )

@@ -96,8 +96,26 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def save(model: PreTrainedModel, folder: Path) -> Path:
-    """A plain Hugging Face folder."""
+def sentence_pieces() -> Tokenizer:
+    """XLM-RoBERTa's kind: Unigram over a few words, punctuation and all letters."""
+    words = [word for word in WORDS.split() if "#" not in word and len(word) > 1]
+    pieces = ["▁", *(f"▁{word}" for word in words), "ue", "us", *"abcdefghijklmnopqrstuvwxyz.,?!"]
+    scored = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -20.0)]
+    scored += [(piece, -10.0 + min(len(piece), 8)) for piece in pieces]
+    made = Tokenizer(models.Unigram(scored, 3, byte_fallback=False))
+    made.normalizer = normalizers.NFKC()
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
+    )
+    return made
+
+
+def save(model: PreTrainedModel, folder: Path, **tokenizer_config: object) -> Path:
+    """A plain Hugging Face folder; what is named differs in `tokenizer_config.json`."""
     model.save_pretrained(folder)
     tokenizer().save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(
@@ -112,9 +130,19 @@ def save(model: PreTrainedModel, folder: Path) -> Path:
                 "sep_token": "[SEP]",
                 "mask_token": "[MASK]",
             }
+            | tokenizer_config
         )
     )
     return folder
+
+
+def write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content))
+
+
+def read_json(path: Path) -> dict[str, object]:
+    content: dict[str, object] = json.loads(path.read_text())
+    return content
 
 
 def batch(*lengths: int, first: int = 4, seed: int = 1) -> dict[str, torch.Tensor]:

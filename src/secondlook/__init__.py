@@ -24,6 +24,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What completion offers: the names that are imported late too."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names below
     """`Ranker` is imported when it is asked for: it brings the tokenizers and numpy."""
     if name == "Ranker":

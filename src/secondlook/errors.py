@@ -50,8 +50,42 @@ class MalformedInput(SecondlookError):
         super().__init__(f"{place}: {problem}")
 
 
+class DuplicateId(MalformedInput):
+    """Two documents of one id; `first` and `second` are their places in the corpus, from 1."""
+
+    def __init__(
+        self, doc_id: str, first: int, second: int, lines_of: Path | str | None = None
+    ) -> None:
+        self.doc_id, self.first, self.second = doc_id, first, second
+        noun = "document" if lines_of is None else "line"
+        super().__init__(
+            lines_of or "the corpus",
+            None if lines_of is None else second,
+            f"the id {doc_id!r} of {noun} {second:,} is that of {noun} {first:,} too; ids must be "
+            "unique: drop or rename one",
+        )
+
+    def in_file(self, path: Path) -> DuplicateId:
+        """The same where each document is a line of this file."""
+        return DuplicateId(self.doc_id, self.first, self.second, path)
+
+
 class Unwritable(SecondlookError):
     """Something that cannot be written: the format has no place for it, or the disk refuses."""
+
+
+class OutputInUse(SecondlookError):
+    """An output that another process is writing just now."""
+
+    def __init__(self, target: Path, holder: str) -> None:
+        super().__init__(
+            f"{target} is being written by {holder or 'another process'}; wait until it has ended, "
+            "or give another name for the output"
+        )
+
+
+class Interrupted(SecondlookError):
+    """Work that the user stopped (Ctrl-C); says what was kept."""
 
 
 class UnknownFormat(SecondlookError):

@@ -28,6 +28,7 @@ class SecondLook(pt.Transformer):
 
     `ranker` is a folder, a hub id, or a ranker that is loaded. The table needs `qid`, `query`,
     `docno` and the text; where it has a `title`, that is read too, as the ranker reads titles.
+    Scores are raw, as in run files: PyTerrier's own operators fuse and compare them.
     """
 
     def __init__(self, ranker: str | Ranker, text_field: str = "text") -> None:

@@ -9,7 +9,10 @@ from threading import Thread
 import pytest
 from typer.testing import CliRunner
 
+from command_line import in_process
 from secondlook.cli import app, doctor
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.types import Document
 
 SAPPHIRE_RAPIDS = """\
 processor\t: 0
@@ -154,8 +157,8 @@ def answering():
             "opensearch 2.5.0",
         ),
         (200, b'{"version": {"number": "8.12.2"}}', "elasticsearch 8.12.2"),
-        (200, b"<html>", "is it a search engine?"),
-        (200, b"[]", "is no search engine"),
+        (200, b"<html>", "not as a search engine does"),
+        (200, b"[]", "not as a search engine does"),
         (401, b"{}", "refused the credentials"),
     ],
 )
@@ -215,3 +218,13 @@ def test_the_report_says_how_to_get_what_is_missing(monkeypatch):
     assert "AMX-BF16 unknown" in result.stdout
     assert "unknown without torch" in result.stdout
     assert "its client is not installed" in result.stdout
+
+
+def test_an_index_is_verified(tmp_path):
+    folder = tmp_path / "my.index"
+    Bm25Index.build(folder, [Document("cats", "A cat lands on its feet.")], Bm25Settings())
+    assert "as it was made: 1 documents" in doctor.verified(folder)
+    store = folder / "corpus.sqlite"
+    store.write_bytes(store.read_bytes().replace(b"A cat lands", b"A dog lands"))
+    complaint = in_process("doctor", "--index", folder, fails=True)
+    assert "not those that were indexed" in complaint

@@ -120,7 +120,7 @@ def test_tune_learns_from_generated_queries_and_says_so(data, monkeypatch):
     out = data.parent / "out"
     done = secondlook(
         "tune", data, "-o", out, "--expander", data.parent / "expander", "--base",
-        data.parent / "base", "--minutes", 0.1, "--depth", 10, "--device", "cpu", "--ship",
+        data.parent / "base", "--minutes", 5, "--depth", 10, "--device", "cpu", "--ship",
     )  # fmt: skip
     assert done.exit_code == 0, done.output or done.exception
     assert "rests on no person's judgments, but on generated queries:" in done.stdout

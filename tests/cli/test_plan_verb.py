@@ -8,7 +8,7 @@ from command_line import in_process as run
 from command_line import secondlook
 from secondlook import Ranker
 from secondlook.scale.bench import LENGTHS, Bench, time_requests
-from secondlook.serve.keys import Keys, add_key
+from secondlook.serve.keys import add_key
 from served import Watched, listening, serving
 
 
@@ -62,7 +62,7 @@ def test_a_bench_asks_a_server_what_http_adds(tmp_path, monkeypatch):
     run("warm", tmp_path / "base", "-o", tmp_path / "ranker")
     slow = Watched(Ranker.load(tmp_path / "ranker"), seconds_per_pair=0.001)
     key = add_key(tmp_path / "keys", "bench")
-    with listening(serving(slow, keys=Keys.read(tmp_path / "keys"))) as url:
+    with listening(serving(slow, keys=tmp_path / "keys")) as url:
         given = ["bench", tmp_path / "ranker", "--url", url, "-o", tmp_path / "bench.json"]
         assert "SECONDLOOK_API_KEY" in run(*given, fails=True)
         monkeypatch.setenv("SECONDLOOK_API_KEY", key)

@@ -6,11 +6,13 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
@@ -19,10 +21,12 @@ from typer.testing import CliRunner
 
 import tiny
 from graphs import sum_of_ids
-from secondlook import Ranker
+from secondlook import Document, Ranker
 from secondlook.cli import app
 from secondlook.errors import SecondlookError
-from secondlook.serve.keys import Keys
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.serve.keys import Keys, add_key
+from secondlook.serve.server import is_loopback, listen
 
 QUERY = "what is the tide"
 TEXTS = [f"the tide of the deep sea {number}" for number in range(20)]
@@ -48,7 +52,7 @@ class Process:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **more)
         self.log = []
         threading.Thread(target=self._read, daemon=True).start()
-        self.url = re.search(r"http://[0-9.:]+", self.wait_for("Uvicorn running"))[0]
+        self.url = re.search(r"http://[0-9.:]+", self.wait_for("running on"))[0]
 
     def _read(self):
         for line in self.process.stderr:
@@ -148,9 +152,89 @@ def test_reload_and_end_under_load_on_a_full_disk_lose_no_request(folder, scores
     assert {one["status"] for one in server.requests()} == {200}
 
 
+def test_hang_up_reads_keys_and_index_anew_and_the_end_waits_for_no_reader(folder, tmp_path):
+    keys, index = tmp_path / "keys", tmp_path / "index"
+    key, revoked = add_key(keys, "kept"), add_key(keys, "revoked")
+    Bm25Index.build(index, [Document("old", "tide")], Bm25Settings())
+    options = ["--keys", keys, "--index", index, "--deadline", "1"]
+    with process(folder, *options) as server:
+
+        def search(given):
+            headers = {"authorization": f"Bearer {given}"}
+            answer = httpx.post(
+                f"{server.url}/v1/search", json={"query": "tide"}, headers=headers, timeout=30
+            )
+            hits = answer.json().get("hits", ())
+            return answer.status_code, [hit["id"] for hit in hits]
+
+        assert search(key) == search(revoked) == (200, ["old"])
+        assert httpx.get(f"{server.url}/info", headers={"host": "evil.org"}).status_code == 421
+        Bm25Index.build(index, [Document("new", "tide")], Bm25Settings())
+        keys.write_text(keys.read_text().splitlines()[0] + "\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for('"what": "tiny"')
+        assert search(key) == (200, ["new"])
+        assert search(revoked) == (401, [])
+        body = json.dumps(
+            {"query": QUERY, "texts": ["s" * 190_000] * 40, "return_text": True}
+        ).encode()
+        where = urlsplit(server.url)
+        with socket.create_connection((where.hostname, where.port), timeout=30) as client:
+            client.sendall(
+                b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                % (key.encode(), len(body), body)
+            )
+            assert client.recv(10)  # and no more of 7 MB
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(30) == 0
+    assert all(line.startswith("{") for line in server.log)
+
+
+def test_without_keys_it_listens_to_this_machine_only(folder):
+    def refused(*options):
+        done = CliRunner().invoke(app, ["serve", str(folder), *options])
+        return str(done.exception)
+
+    told = refused("--host", "0.0.0.0")
+    assert "--keys" in told
+    assert "--no-keys" in told
+    assert "cannot listen on 256.256.256.256" in refused("--host", "256.256.256.256", "--no-keys")
+
+
+def test_a_port_in_use_is_one_plain_line(folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "secondlook", "serve", str(folder), "--port", port]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    taken = f"cannot listen on 127.0.0.1:{port} (Address already in use); take another --port"
+    assert done.stderr == f"secondlook: {taken}\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "only_here"),
+    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True),
+     ("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("search.example.org", False)],
+)  # fmt: skip
+def test_loopback_is_told_from_other_addresses(host, only_here):
+    assert is_loopback(host) == only_here
+
+
+def test_every_address_of_a_name_gets_the_same_free_port():
+    listeners = listen("localhost", 0)
+    assert len({one.getsockname()[1] for one in listeners}) == 1
+    for one in listeners:
+        one.close()
+
+
 def refusal(*arguments):
     """Why a server does not start; in this process, where torch is loaded already."""
-    nowhere = ["--host", "256.256.256.256"]  # if it does start after all, it must not serve on
+    nowhere = [
+        "--host",
+        "256.256.256.256",
+        "--no-keys",
+    ]  # if it does start after all, it must not serve on
     done = CliRunner().invoke(app, ["serve", *map(str, arguments), *nowhere])
     assert done.exit_code != 0
     return str(done.exception) if isinstance(done.exception, SecondlookError) else done.output

@@ -9,12 +9,14 @@ from typer.testing import CliRunner
 
 import tiny
 from secondlook.cli import app
+from secondlook.cli.rerank import rerank
 from secondlook.cli.tune import NOT_SHIPPED
 from secondlook.cli.tuning import Tuning
 from secondlook.data import read_qrels, read_queries
 from secondlook.data.splits import read_splits
 from secondlook.errors import SecondlookError
 from secondlook.model.network import new_warm, save_model
+from secondlook.train.budget import Clock
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -55,43 +57,104 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     with monkeypatch.context() as patch:
         patch.setattr(report, interrupted)
         with pytest.raises(RuntimeError, match="power cut"):
-            tune(data, "--minutes", "0.2")
+            tune(data, "--minutes", "30")
     out = data.parent / "out"
     trained = out / "stages" / "trained" / "model.safetensors"
     made = trained.stat().st_mtime_ns
     assert not (out / "ranker").exists()
 
-    done = tune(data, "--minutes", "0.2")
+    done = tune(data, "--minutes", "30")
 
     assert trained.stat().st_mtime_ns == made
     told = json.loads((out / "verdict.json").read_text())
-    assert [run["run"] for run in told["runs"]] == ["untuned", "tuned"]
+    assert told["runs"][-1]["run"] == "tuned"
     assert "<html" in (out / "report.html").read_text()
-    helps = told["runs"][1]["verdict"] == "helps"
+    helps = told["runs"][-1]["verdict"] == "helps"
     assert done.exit_code == (0 if helps else NOT_SHIPPED)
     assert (out / "ranker").exists() == helps
+
+    page = (out / "report.html").read_text()
+    assert "--minutes 30 --depth 10 --overlap drop --device cpu" in page
+    assert "listwise" in page  # trained or not kept, the lineage has it
 
     assert tune(data, "--ship").exit_code == 0
     assert "scores stay as they are" in done.stdout  # nothing is judged not relevant
 
 
+def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch):
+    scored = []
+
+    def counted(run, index, queries, ranker, output, **given):
+        scored.append(output.name)
+        rerank(run, index, queries, ranker, output, **given)
+
+    monkeypatch.setattr("secondlook.cli.rerank.rerank", counted)
+    done = tune(data, "--minutes", "0.1", "--ship")
+    assert done.exit_code == 0
+    assert "too little time to train here: --minutes " in done.stdout
+    assert "in all about" in done.stdout
+    assert scored == ["dev.untuned.trec.gz", "tested.untuned.trec.gz"]
+    out = data.parent / "out"
+    assert not (out / "stages" / "trained").exists()
+    told = json.loads((out / "verdict.json").read_text())
+    fused = json.loads((out / "ranker" / "secondlook.json").read_text())["fusion"]
+    assert len(told["runs"]) == (2 if fused else 1)
+    assert bool(told["against_untuned"]) == bool(fused)
+    assert told["gain"] in done.stdout
+    page = (out / "report.html").read_text()
+    assert "not trained: too little time" in page
+    raw = (out / "stages" / "experiment.toml").read_text()
+    assert "raw = [" in raw
+
+
+def test_missing_judgments_are_noticed_before_anything_is_made(data):
+    (data / "qrels" / "train.tsv").unlink()
+    with pytest.raises(SecondlookError, match=r"no train\.tsv"):
+        tune(data)
+    assert not (data.parent / "out" / "stages" / "index").exists()
+
+
 def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
     def tuning(**changes):
-        given = {"base": "e5", "minutes": 1, "depth": 10, "device": None, "clicks": None}
+        given = {"base": "e5", "depth": 10, "device": None, "clicks": None, "clock": Clock(60)}
         return Tuning(data=data, output=data.parent / "out", expander=None, **given | changes)
 
-    others = ({"base": "e6"}, {"depth": 20}, {"clicks": data / "log.jsonl"})
+    (data / "log.jsonl").touch()
+    others = (
+        {"base": "e6"},
+        {"depth": 20},
+        {"clicks": data / "log.jsonl"},
+        {"overlap": "keep"},
+    )
     for changes in others:
         tuning(**changes).claim()  # nothing is made yet: a wrong word can be mended
     tuning().claim()
     stages = tuning().results
     (stages / "qrels").mkdir()
-    for made in ("untuned", "train.bm25.trec.gz", "qrels/train.tsv"):
+    for made in ("index", "untuned", "plan.json", "qrels/train.tsv"):
         (stages / made).touch()
-    tuning(minutes=5, device="cpu").claim()
+    tuning(clock=Clock(300), device="cpu").claim()
     for changes in others:
         with pytest.raises(SecondlookError, match="was begun with --"):
             tuning(**changes).claim()
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("corpus.jsonl", "the corpus"), ("qrels/train.tsv", "queries and judgments")],
+)
+def test_a_folder_is_for_the_data_it_was_begun_with(data, file, name):
+    tuning = Tuning(data, data.parent / "out", "", 10, None, None, None, Clock(60))
+    tuning.claim()
+    (tuning.results / "qrels").mkdir()
+    for made in ("index", "qrels/train.tsv"):
+        (tuning.results / made).touch()
+    text = (data / file).read_text()
+    (data / file).write_text(text.replace("d7", "d8"))
+    with pytest.raises(SecondlookError, match=f"other contents of {name}.*another folder"):
+        tuning.claim()
+    (data / file).write_text(text)
+    tuning.claim()
 
 
 @pytest.mark.parametrize("better", ["trained", "untuned"])
@@ -108,17 +171,17 @@ def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, bet
         patch.setattr(evaluate, told)
         patch.setattr("secondlook.cli.calibrate.calibrate", interrupted)
         with pytest.raises(RuntimeError, match="power cut"):
-            tune(data, "--minutes", "0.1")
+            tune(data, "--minutes", "30")
     stages = data.parent / "out" / "stages"
-    for file in ("model.safetensors", "secondlook.json"):
-        assert (stages / "tuned" / file).read_bytes() == (stages / better / file).read_bytes()
-    assert (stages / "dev.tuned.trec.gz").read_bytes() == (
-        stages / f"dev.{better}.trec.gz"
-    ).read_bytes()
+    weights = [(stages / name / "model.safetensors").read_bytes() for name in ("tuned", better)]
+    assert weights[0] == weights[1]
+    phases = json.loads((stages / "tuned" / "secondlook.json").read_text())["lineage"]["phases"]
+    names = [phase["name"] for phase in phases]
+    assert names == (["warm", "listwise"] if better == "trained" else ["listwise, not kept"])
 
 
 def test_a_training_that_kept_the_base_is_no_candidate(data):
-    tuning = Tuning(data, data.parent / "out", "", 1, 10, None, None, None)
+    tuning = Tuning(data, data.parent / "out", "", 10, None, None, None, Clock(60))
 
     def make(name, seed):
         base = tiny.save(tiny.encoder(seed=seed), data.parent / f"base.{seed}")
@@ -153,7 +216,7 @@ def test_it_learns_from_clicks_and_says_so(data, monkeypatch):
                 log.write(json.dumps(page) + "\n")
     (data / "queries.jsonl").unlink()
     (data / "qrels" / "train.tsv").unlink()
-    done = tune(data, "--minutes", "0.1", "--clicks", str(data.parent / "log.jsonl"), "--ship")
+    done = tune(data, "--minutes", "30", "--clicks", str(data.parent / "log.jsonl"), "--ship")
     assert done.exit_code == 0
     assert "rests on no person's judgments, but on clicks: 360 impressions" in done.stdout
     made = data.parent / "out" / "stages" / "made"

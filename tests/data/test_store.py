@@ -101,7 +101,7 @@ def test_a_closed_store_says_so(store):
 
 def test_an_id_that_comes_twice_is_refused_by_name(tmp_path):
     documents = [*CORPUS, Document("d9", ""), Document("d9", ""), Document("d1", "again")]
-    with pytest.raises(MalformedInput, match="the id 'd1', 'd9'; ids must be unique"):
+    with pytest.raises(MalformedInput, match="the id 'd1' of document"):
         CorpusStore.build(tmp_path / "corpus.sqlite", documents)
     assert list(tmp_path.iterdir()) == []
 
@@ -252,6 +252,43 @@ def test_a_damaged_store_says_so_when_it_is_opened_or_read(tmp_path):
     path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
     with pytest.raises(IndexProblem, match="damaged"), CorpusStore.open(path) as store:
         list(store)
+
+
+def edited(path, *statements):
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_a_text_that_another_program_changed_is_noticed_at_once(store, journal):
+    edited(
+        store.path, f"PRAGMA journal_mode = {journal}", "UPDATE documents SET text = 'x' || text"
+    )
+    with pytest.raises(IndexProblem, match=r"changed by another program.*--replace"):
+        CorpusStore.open(store.path)
+
+
+def test_a_text_that_was_changed_behind_sqlites_back_is_found_by_reading_all(tmp_path):
+    path = tmp_path / "corpus.sqlite"
+    plain = [Document(f"d{i}", f"sentence {i}") for i in range(50)]
+    for documents in (plain, [*plain, Document("w", "weighed", weights={"weighed": 3})]):
+        store = CorpusStore.build(path, documents)
+        store.verify()
+        store.close()
+        path.write_bytes(path.read_bytes().replace(b"sentence 7", b"sentence 8", 1))
+        with pytest.raises(IndexProblem, match="not those that were indexed"):
+            CorpusStore.open(path).verify()
+
+
+def test_a_store_of_an_earlier_version_is_verified_by_the_corpus_fingerprint(store):
+    edited(store.path, "DROP TABLE texts")
+    counted = bytearray(store.path.read_bytes())
+    counted[24:28] = (1).to_bytes(4, "big")  # as if it had been made so
+    store.path.write_bytes(counted)
+    CorpusStore.open(store.path).verify()
 
 
 def test_a_place_that_cannot_be_written_is_an_error_that_names_it(tmp_path):

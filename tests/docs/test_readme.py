@@ -66,10 +66,9 @@ def write_what_was_judged_and_clicked(folder):
     asked = {line.split()[0] for line in dev.splitlines()[1:]}
     known = {tuple(line.split()[:2]) for line in dev.splitlines()[1:]}
     judged = [row for row in rows if row[0] in asked]
-    (folder / "dev.trec").write_text("".join(" ".join(row) + "\n" for row in judged))
-    more = [(row[0], row[2], int(row[3]) % 3) for row in judged if (row[0], row[2]) not in known]
+    more = [(row[0], row[2], int(row[3]) <= 4) for row in judged if (row[0], row[2]) not in known]
     with (folder / "qrels" / "dev.tsv").open("a") as qrels:
-        qrels.writelines(f"{query}\t{document}\t{grade // 2}\n" for query, document, grade in more)
+        qrels.writelines(f"{query}\t{document}\t{good:d}\n" for query, document, good in more)
 
 
 def test_every_command_of_the_readme_runs(folder):

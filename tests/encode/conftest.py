@@ -85,11 +85,44 @@ def mpnet() -> Tokenizer:
     return tokenizer
 
 
+def sentence_pieces(frame: str) -> Tokenizer:
+    """XLM-RoBERTa's kind and DeBERTa-v3's: cased Unigram over words that begin with "▁".
+
+    Some pieces hold a word and punctuation, as theirs do.
+    """
+    special = (
+        ["<s>", "<pad>", "</s>", "<unk>"]
+        if frame == "xlm-roberta"
+        else ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    )
+    letters = [*ascii_lowercase, *ascii_lowercase.upper(), *digits, *",.;:'!?-()$", "世", "界"]
+    pieces = ["▁", *(f"▁{word}" for word in WORDS), *WORDS, *PIECES, *letters]
+    pieces += ["▁(", "),", ").", "▁U.S.", "'s", "...", "世界"]
+    scores = {piece: -2.0 - len(pieces) / (1 + len(piece)) / 40 for piece in pieces}
+    vocabulary = [*((name, 0.0) for name in special), *scores.items()]
+    tokenizer = Tokenizer(models.Unigram(vocabulary, special.index(special[3]), False))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.add_special_tokens(special)
+    if frame == "xlm-roberta":
+        start, end, pair = "<s>", "</s>", "<s> $A </s> </s> $B </s>"
+    else:
+        start, end, pair = "[CLS]", "[SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{start} $A {end}",
+        pair=pair,
+        special_tokens=[(name, tokenizer.token_to_id(name)) for name in (start, end)],
+    )
+    return tokenizer
+
+
 FAMILIES = {
     "bert": wordpiece,
     "mpnet": mpnet,
     "roberta": lambda: byte_pairs("roberta"),
     "modernbert": lambda: byte_pairs("modernbert"),
+    "xlm-roberta": lambda: sentence_pieces("xlm-roberta"),
 }
 
 
@@ -102,6 +135,11 @@ def family(request):
 @pytest.fixture
 def bert():
     return wordpiece()
+
+
+@pytest.fixture(params=["xlm-roberta", "deberta-v3"])
+def sentencepiece(request):
+    return sentence_pieces(request.param)
 
 
 @pytest.fixture

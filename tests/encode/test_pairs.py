@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, models, pre_tokenizers
 
-from secondlook.encode.encoder import Encoder
+from secondlook.encode.encoder import Encoder, longest_first
 from secondlook.encode.markers import add_markers
 from secondlook.encode.settings import EncodeSettings, MarkerSettings
 from secondlook.errors import MissingQueryType, UnknownName, UnusableTokenizer
@@ -92,11 +92,11 @@ def test_the_joint_form_is_what_the_tokenizers_own_template_gives(family, query,
     assert features.segments.tolist() == expected.type_ids
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=40), st.text(max_size=80))
-def test_words_are_the_pre_tokenizers_words_and_special_tokens_are_their_own(family, query, text):
-    reference = Tokenizer.from_str(family.to_str())
-    reference.encode_special_tokens = True
-    encoding = reference.encode(query, text)
+def test_berts_words_are_its_splitters_and_special_tokens_are_their_own(bert, query, text):
+    bert.encode_special_tokens = True
+    encoding = bert.encode(query, text)
     parts = [
         (place, None) if owner is None else (owner, word)
         for place, (owner, word) in enumerate(
@@ -104,8 +104,19 @@ def test_words_are_the_pre_tokenizers_words_and_special_tokens_are_their_own(fam
         )
     ]
     numbers = {part: number for number, part in enumerate(dict.fromkeys(parts))}
-    features = encode(family, query, text, max_query_length=500, max_length=1000)
+    features = encode(bert, query, text, max_query_length=500, max_length=1000)
     assert features.words.tolist() == [numbers[part] for part in parts]
+
+
+@pytest.mark.parametrize("room", [1, 2, 7, 12])
+def test_without_a_limit_for_queries_pairs_are_cut_as_hugging_faces_tokenizers_cut_them(room):
+    tokenizer = Tokenizer(models.WordLevel({"q": 0, "d": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.enable_truncation(room, strategy="longest_first")
+    for query in range(16):
+        for document in range(16):
+            expected = tokenizer.encode("q " * query, "d " * document).ids.count(0)
+            assert longest_first(query, document, room) == expected
 
 
 def test_figure_3_of_dr_bert_who_may_attend_to_whom_follows_from_the_words(bert):

@@ -9,11 +9,9 @@ from secondlook.evaluate.calibration import (
     NothingToCalibrate,
     cross_validated,
     expected_calibration_error,
-    fit_isotonic,
-    fit_platt,
     judged_pairs,
-    sigmoid,
 )
+from secondlook.score.scale import fit_isotonic, fit_platt, fit_spread, sigmoid
 from secondlook.types import Hit, Ranking
 
 
@@ -23,7 +21,8 @@ def pairs():
     rng = np.random.default_rng(4)
     scores = rng.normal(1.5, 2.0, 20_000)
     relevant = rng.random(20_000) < expit(2 * scores - 3)
-    return Judged(scores, relevant, np.repeat(np.arange(1000), 20))
+    ids = tuple(map(str, range(1000)))
+    return Judged(scores, relevant, np.repeat(np.arange(1000), 20), ids, positives_only=False)
 
 
 def test_platt_finds_the_true_slope_and_intercept(pairs):
@@ -44,6 +43,29 @@ def test_platt_of_huge_scores_does_not_overflow():
     scores = np.array([-1e6, -5e5, 1e5, 1e6] * 10)
     fitted = fit_platt(scores, scores > 0)
     assert np.all(np.isfinite(fitted(scores)))
+
+
+def test_the_scale_of_related_and_unrelated_texts_spreads_scores():
+    """However far apart the two kinds are, and however many there are of each."""
+    rng = np.random.default_rng(0)
+    for gap, few in ((3.0, 64), (30.0, 64), (3000.0, 5)):
+        scores = np.concatenate([rng.normal(gap, 1, few), rng.normal(0, 1, 200)])
+        fitted = fit_spread(scores, np.arange(len(scores)) < few)
+        shown = fitted(scores).astype(np.float32)
+        assert np.median(shown[:few]) > 0.9
+        assert np.median(shown[few:]) < 0.1
+        logits = np.abs(fitted.slope * scores + fitted.intercept)
+        assert np.percentile(logits, 90) < 8
+        assert logits.max() < 12  # far from 17, where a float32 sigmoid is 1
+        assert len(np.unique(shown)) > 0.99 * len(scores)
+        assert fitted(np.array([gap / 2]))[0] == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_scale_never_falls():
+    scores = np.arange(100.0)
+    fitted = fit_spread(scores, scores < 50)  # related texts score lower
+    assert fitted.slope > 0
+    assert np.all(np.abs(fitted(scores) - 0.5) < 0.1)
 
 
 def test_isotonic_worked_by_hand():
@@ -88,6 +110,18 @@ def test_only_judged_hits_count():
     pairs = judged_pairs(qrels, [ranking, other], relevant_from=2)
     assert len(pairs.scores) == 60
     assert pairs.relevant.sum() == 20
+    assert pairs.query_ids == ("q",)
+    assert not pairs.positives_only
+
+
+def test_where_only_relevant_documents_are_named_all_other_hits_are_not_relevant():
+    qrels = {"q": {str(n): 1 for n in range(12)}}
+    ranking = Ranking.of("q", [Hit(str(n), float(n)) for n in range(50)])
+    unjudged = Ranking.of("no judgments", [Hit(str(n), float(n)) for n in range(50)])
+    pairs = judged_pairs(qrels, [ranking, unjudged], relevant_from=1)
+    assert pairs.positives_only
+    assert len(pairs.scores) == 50
+    assert pairs.relevant.sum() == 12
 
 
 def test_too_few_judgments_are_refused():

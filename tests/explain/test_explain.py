@@ -36,7 +36,7 @@ def warm(*, strm=False, separate_layers=0, **encode):
     settings = EncodeSettings(form="warm", max_length=64, strm=strm, **encode)
     shape = {"strm": strm, "separate_layers": separate_layers}
     network = Warm(tiny.encoder(), pooling="mean", **shape)
-    network.beta.data.fill_(0.0)
+    network.gate.data.fill_(1.0)
     network.head.weight.data.fill_(0.1)
     card = RankerSettings(encode=settings, warm=WarmSettings(), lineage=Lineage(base="tiny"))
     return Ranker(card, tiny.tokenizer(), TorchBackend(network, device="cpu"))
@@ -61,6 +61,16 @@ def test_words_are_whole_and_say_what_is_special_about_them():
     assert (bogus.pieces, bogus.matched) == (("bog", "##us"), "stem")  # Porter makes both "bogu"
     assert named(said.document_words, "is").matched == ""  # a stop word
     assert not named(said.document_words, "tide").outside
+
+
+def test_words_touch_punctuation_on_a_sentencepiece_base():
+    card = RankerSettings(encode=EncodeSettings(max_length=64), lineage=Lineage(base="tiny"))
+    backend = TorchBackend(Joint(tiny.classifier("xlm-roberta"), strm=False), device="cpu")
+    said = explain("tide?", "the tide, (bogue).", Ranker(card, tiny.sentence_pieces(), backend))
+    assert texts(said.query_words) == ["tide", "?"]
+    assert texts(said.document_words)[:3] == ["the", "tide", ","]
+    assert named(said.document_words, "tide").matched == "word"
+    assert named(said.document_words, "bogue").attribution != 0.0
 
 
 def test_an_attribution_is_what_the_score_loses_without_the_word():
@@ -98,6 +108,34 @@ def test_both_maps_stand_side_by_side_the_rankers_own_first(make):
     shape = len(said.query_words), len(said.document_words)
     assert np.array(own.query_to_document).shape == shape
     assert np.array(own.document_to_query).shape == shape[::-1]
+
+
+@pytest.mark.parametrize("gate", [6e-6, 0.0])
+def test_attention_that_carries_nothing_is_not_drawn_and_the_page_says_so(gate):
+    ranker = warm()
+    ranker.backend.network.gate.data.fill_(gate)
+    said = explain(QUERY, DOCUMENT, ranker)
+    assert said.attention == ()
+    assert said.attention_note.startswith("query and document hardly attend to each other")
+    largest = float(said.attention_note.split("largest weight ")[1].split(")")[0])
+    assert 0 <= largest < 1e-3
+    page = said.to_html()
+    assert "<svg" not in page
+    assert "Query and document hardly attend to each other" in page
+    assert "its score is a comparison of two vectors" in page
+
+
+def test_a_warm_ranker_that_learned_to_attend_has_its_maps_drawn():
+    said = explain(QUERY, DOCUMENT, warm())  # its gate is open
+    assert (len(said.attention), said.attention_note) == (2, "")
+    assert said.to_html().count("<svg") == 2
+
+
+def test_of_two_maps_that_look_the_same_one_is_drawn():
+    said = explain("tide", "the deep sea", joint())  # no word is split: STRM changes nothing
+    assert [one.as_trained for one in said.attention] == [True]
+    assert "one map is shown" in said.to_html()
+    assert said.to_html().count("<svg") == 1
 
 
 def test_with_strm_no_word_looks_at_the_first_piece_of_another():

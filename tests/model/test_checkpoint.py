@@ -82,19 +82,39 @@ def test_more_tokens_than_positions_are_refused(tmp_path):
         (BERT, {"tokenizer_config": {"model_max_length": 256}}, 256),
         (BERT, {"tokenizer_config": {"model_max_length": int(1e30)}}, 512),
         (BERT, {"sentence_bert_config": {"max_seq_length": 128}}, 128),
+        (
+            BERT,
+            {
+                "sentence_bert_config": {"max_seq_length": 300},
+                "tokenizer_config": {"model_max_length": 256},
+            },
+            300,
+        ),
+        ({"model_type": "unheard-of"}, {"tokenizer_config": {"model_max_length": 10**30}}, 512),
         ({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}, {}, 512),
         ({"model_type": "mpnet", "max_position_embeddings": 514}, {}, 512),
         ({"model_type": "modernbert", "max_position_embeddings": 8192}, {}, 8192),
         ({"model_type": "unheard-of"}, {}, 512),
     ],
 )
-def test_a_plain_cross_encoder_is_as_long_as_all_its_files_allow(tmp_path, config, files, longest):
+def test_a_plain_cross_encoder_is_as_long_as_its_authors_said(tmp_path, config, files, longest):
     folder_with(tmp_path, config, **files)
-    assert open_checkpoint(tmp_path).settings.encode == EncodeSettings(max_length=longest)
+    expected = EncodeSettings(max_length=longest, max_query_length=None)
+    assert open_checkpoint(tmp_path).settings.encode == expected
 
 
 IDENTITY = "torch.nn.modules.linear.Identity"
 SIGMOID = "torch.nn.modules.activation.Sigmoid"
+TANH = "torch.nn.modules.activation.Tanh"
+SAVED_THERE = {
+    "modules": [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.Transformer"}],
+}
+
+
+def saved_there(**told):
+    """The files that sentence-transformers writes for a CrossEncoder."""
+    told = {"model_type": "CrossEncoder"} | told
+    return SAVED_THERE | {"config_sentence_transformers": told}
 
 
 @pytest.mark.parametrize(
@@ -103,19 +123,60 @@ SIGMOID = "torch.nn.modules.activation.Sigmoid"
         (BERT, {}, "sigmoid"),
         (BERT | {"sentence_transformers": {"activation_fn": IDENTITY}}, {}, "identity"),
         (BERT | {"sbert_ce_default_activation_function": IDENTITY}, {}, "identity"),
-        (BERT, {"config_sentence_transformers": {"activation_fn": IDENTITY}}, "identity"),
-        (BERT, {"config_sentence_transformers": {"activation_fn": SIGMOID}}, "sigmoid"),
+        (BERT, saved_there(activation_fn=IDENTITY), "identity"),
+        (BERT, saved_there(activation_fn=SIGMOID), "sigmoid"),
+        (BERT, saved_there(activation_fn=TANH), "tanh"),
+        (BERT | {"sentence_transformers": {"activation_fn": TANH}}, {}, "tanh"),
+        (BERT | {"sentence_transformers": {"activation_fn": "mine.Curve"}}, {}, "sigmoid"),
+        (BERT, saved_there(activation_fn=TANH, model_type="SentenceTransformer"), "sigmoid"),
         ({"model_type": "bert"}, {}, "identity"),
     ],
-    ids=["default", "config", "before 4.0", "6.x", "6.x sigmoid", "two logits"],
+    ids=[
+        *("default", "config", "before 4.0", "6.x", "6.x sigmoid", "6.x tanh", "tanh"),
+        *("code of its own", "a bi-encoder", "two logits"),
+    ],
 )
 def test_scores_are_shown_as_sentence_transformers_shows_them(tmp_path, config, files, activation):
     folder_with(tmp_path, config, **files)
     assert open_checkpoint(tmp_path).settings.activation == activation
 
 
+def test_an_activation_that_is_not_known_is_refused(tmp_path):
+    softplus = "torch.nn.modules.activation.Softplus"
+    folder_with(tmp_path, BERT | {"sentence_transformers": {"activation_fn": softplus}})
+    with pytest.raises(CheckpointProblem, match=r"Softplus, and Identity, Sigmoid, Tanh are known"):
+        open_checkpoint(tmp_path)
+
+
+def test_the_default_prompt_stands_before_queries_and_others_wait_to_be_named(tmp_path):
+    prompts = {"query": "find: ", "other": "x"}
+    folder_with(tmp_path / "a", BERT, **saved_there(prompts=prompts, default_prompt_name="query"))
+    folder_with(tmp_path / "b", BERT, **saved_there(prompts=prompts, default_prompt_name=None))
+    encode = open_checkpoint(tmp_path / "a").settings.encode
+    assert (encode.query_prompt, encode.document_prompt) == ("find: ", "")
+    assert open_checkpoint(tmp_path / "b").settings.encode.query_prompt == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "segments"),
+    [(["input_ids", "attention_mask"], False), (["input_ids", "token_type_ids"], True)],
+)
+def test_segments_are_sent_where_the_authors_send_them(tmp_path, names, segments):
+    folder_with(tmp_path, BERT, tokenizer_config={"model_input_names": names})
+    assert open_checkpoint(tmp_path).settings.encode.segments == segments
+
+
+def test_a_score_that_is_made_by_further_modules_is_refused_with_their_names(tmp_path):
+    files = saved_there()
+    dense = {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.Dense"}
+    folder_with(tmp_path, BERT, **files | {"modules": [*files["modules"], dense]})
+    with pytest.raises(CheckpointProblem, match=r"behind the encoder \(Dense\).*neither.*dropped"):
+        open_checkpoint(tmp_path)
+
+
 def test_a_model_that_brings_its_own_code_is_refused(tmp_path):
-    folder_with(tmp_path, BERT | {"auto_map": {"AutoModel": "modeling.Evil"}})
+    config = {"model_type": "evil", "auto_map": {"AutoModel": "modeling.Evil"}}
+    folder_with(tmp_path, BERT | config)
     with pytest.raises(CheckpointProblem, match=r"auto_map.*never run"):
         open_checkpoint(tmp_path)
 

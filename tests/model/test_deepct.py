@@ -69,6 +69,7 @@ def test_what_is_no_weigher_or_unsafe_is_refused(tmp_path):
     with pytest.raises(CheckpointProblem, match="pickle"):
         load_weigher(tmp_path / "weigher")
     config = json.loads((base / "config.json").read_text())
-    (base / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoModel": "x.Y"}}))
+    foreign = {"model_type": "evil", "auto_map": {"AutoModel": "x.Y"}}
+    (base / "config.json").write_text(json.dumps(config | foreign))
     with pytest.raises(CheckpointProblem, match="never run"):
         new_weigher(base, 64)

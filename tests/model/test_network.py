@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.model.joint import Joint
 from secondlook.model.network import Model, load_model, new_joint, new_warm, save_model
+from secondlook.model.settings import Phase
 from secondlook.model.warm import Warm
 
 
@@ -36,7 +38,7 @@ def test_a_saved_ranker_loads_with_the_same_scores_and_settings(tmp_path, family
     else:
         made = new_warm(base, separate_layers=1, encode={"strm": True})
         made.network.head.weight.data.normal_()
-        made.network.beta.data.normal_()
+        made.network.gate.data.uniform_(0.1, 2.0)
         made.network.alpha.data.fill_(31.0)
     save_model(made, tmp_path / "ranker")
     loaded = load_model(tmp_path / "ranker", untrained_head=True)
@@ -73,11 +75,45 @@ def test_a_warm_ranker_is_its_encoder_and_a_file_of_its_own(bare, tmp_path):
     assert config["architectures"] == ["BertModel"]
     assert set(load_file(tmp_path / "ranker" / "secondlook.safetensors")) == {
         "alpha",
-        "beta",
+        "gate",
         "head.weight",
         "head.bias",
     }
     assert "Do not load it as a cross-encoder" in (tmp_path / "ranker" / "README.md").read_text()
+
+
+def test_a_gate_that_an_earlier_version_stored_as_its_logarithm_is_read(bare, tmp_path):
+    made = new_warm(bare)
+    made.network.gate.data = torch.tensor([0.5, 3.0])
+    save_model(made, tmp_path / "ranker")
+    extra = tmp_path / "ranker" / "secondlook.safetensors"
+    weights = load_file(extra)
+    weights["beta"] = weights.pop("gate").log()
+    save_file(weights, extra)
+    batch = tiny.batch(30, 21)
+    loaded = load_model(tmp_path / "ranker")
+    torch.testing.assert_close(scores(loaded.network, batch), scores(made.network, batch))
+
+
+def test_the_card_tells_gates_and_whether_a_gain_is_within_the_noise(bare, tmp_path):
+    made = new_warm(bare)
+    phase = Phase(
+        name="listwise",
+        metrics={
+            "steps": 72.0,
+            "gate 1": 0.00012,
+            "gate 2": 0.31,
+            "nDCG@10": 0.71,
+            "gain": 0.01,
+            "standard error of the gain": 0.02,
+        },
+    )
+    settings = made.settings.model_copy(update={"lineage": made.settings.lineage.then(phase)})
+    save_model(replace(made, settings=settings), tmp_path / "ranker")
+    card = (tmp_path / "ranker" / "README.md").read_text()
+    assert "steps 72, nDCG@10 0.7100, gain 0.0100" in card
+    assert "gates by layer 0.0001 0.3100" in card
+    assert "a gain within the noise" in card
 
 
 def test_a_warm_ranker_without_that_file_is_refused(bare, tmp_path):
@@ -160,14 +196,38 @@ def test_pickled_weights_are_refused(bare):
             load(bare)
 
 
-def test_remote_code_is_refused(bare):
-    config = json.loads((bare / "config.json").read_text())
+def name_code(folder, **changes):
+    config = json.loads((folder / "config.json").read_text()) | changes
     config["auto_map"] = {"AutoModel": "modeling_evil.Evil"}
-    (bare / "config.json").write_text(json.dumps(config))
-    (bare / "modeling_evil.py").write_text("raise SystemExit('run!')")
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "modeling_evil.py").write_text("raise SystemExit('run!')")
+
+
+def test_remote_code_is_refused(bare):
+    name_code(bare, model_type="evil")
     for load in (load_model, new_joint, new_warm):
         with pytest.raises(CheckpointProblem, match="auto_map"):
             load(bare)
+
+
+def test_a_plain_architecture_that_names_code_loads_without_running_it(tmp_path):
+    folder = tiny.save(tiny.classifier(), tmp_path / "plain")
+    batch = tiny.batch(30, 21)
+    before = scores(load_model(folder).network, batch)
+    name_code(folder)
+    torch.testing.assert_close(scores(load_model(folder).network, batch), before)
+    assert isinstance(new_joint(folder).network, Joint)
+    assert isinstance(new_warm(folder).network, Warm)
+
+
+def test_weights_that_a_plain_architecture_does_not_know_need_the_code_and_are_refused(tmp_path):
+    folder = tiny.save(tiny.classifier(), tmp_path / "plain")
+    name_code(folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["bert.encoder.layer.0.gate.weight"] = torch.zeros(2, 2)
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(CheckpointProblem, match=r"gate\.weight.*never run"):
+        load_model(folder)
 
 
 def test_a_tokenizer_of_another_model_is_refused(tmp_path):

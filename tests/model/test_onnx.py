@@ -24,7 +24,7 @@ def test_the_graph_scores_as_the_network_at_any_size(tmp_path, form, strm, famil
     else:
         network = Warm(tiny.encoder(family), strm=strm, pooling="cls", separate_layers=1)
         network.head.weight.data.normal_()
-        network.beta.data.normal_()
+        network.gate.data.uniform_(0.1, 2.0)
     network.train()
     write_onnx(network, tmp_path / "model.onnx")
     assert network.training

@@ -1,12 +1,10 @@
-import math
-
 import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
 import tiny
 from secondlook.errors import CheckpointProblem
-from secondlook.model.warm import ALPHA, BETA, Warm
+from secondlook.model.warm import ALPHA, GATE, LEAST_GATE, Warm
 
 
 def warm(family="bert", **changes):
@@ -43,22 +41,53 @@ def test_with_the_parts_shut_off_it_is_the_bi_encoder(family, pooling):
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
-def test_beta_at_minus_infinity_shuts_a_layer_too(family):
+def test_a_shut_gate_is_a_separate_layer(family):
     batch = tiny.batch(30, 21)
     network = warm(family)
-    network.beta.data.fill_(-math.inf)
+    network.gate.data.zero_()
     shut = warm(family, separate_layers=2)
     torch.testing.assert_close(scores(network, batch), scores(shut, batch))
 
 
-def test_each_layer_has_its_own_beta():
+def test_an_open_gate_is_the_attention_of_one_sequence():
+    batch = tiny.batch(30, 30)
+    network = warm()
+    network.gate.data.fill_(1.0)
+    index = torch.arange(30)
+    with torch.no_grad():
+        states = network.encoder(
+            input_ids=batch["input_ids"],
+            position_ids=torch.where(index < 4, index, index - 4)[None],
+        )[0]
+    cosines = cosine_similarity(states[:, :4].mean(1), states[:, 4:].mean(1))
+    torch.testing.assert_close(scores(network, batch), ALPHA * cosines, atol=1e-4, rtol=1e-5)
+
+
+def test_a_gate_opens_in_fifty_steps_and_never_falls_below_the_least():
+    """With Adam's steps of .02: where the logarithm was the parameter they moved it by a tenth."""
+    network = warm()
+    steps = torch.optim.Adam([network.gate], lr=0.02)
+    batch = tiny.batch(30, 21)
+    for _ in range(50):
+        (-network(**{name: batch[name] for name in network.inputs})[0]).backward()
+        network.gate.grad = torch.tensor([-1.0, 1.0]) * network.gate.grad.abs()
+        steps.step()
+        steps.zero_grad()
+        network.bound_gates()
+    opened, shut = network.gate.tolist()
+    assert opened > 0.2
+    assert shut == pytest.approx(LEAST_GATE)
+    assert network.gates == {"1": opened, "2": shut}
+
+
+def test_each_layer_has_its_own_gate():
     batch = tiny.batch(30, 21)
     network = warm()
     at_start = scores(network, batch)
     moved = []
     for layer in range(2):
-        network.beta.data.fill_(BETA)
-        network.beta.data[layer] = 2.0
+        network.gate.data.fill_(GATE)
+        network.gate.data[layer] = 2.0
         moved.append(scores(network, batch))
     for one in moved:
         assert (one - at_start).abs().min() > 1e-3
@@ -98,7 +127,7 @@ def test_alpha_beta_and_head_learn():
     network = warm().train()
     batch = tiny.batch(30, 21)
     network(**{name: batch[name] for name in network.inputs}).sum().backward()
-    for name in ("alpha", "beta", "head.weight", "head.bias"):
+    for name in ("alpha", "gate", "head.weight", "head.bias"):
         gradient = network.get_parameter(name).grad
         assert gradient is not None
         assert gradient.abs().min() > 0, name

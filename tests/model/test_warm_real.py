@@ -53,7 +53,7 @@ def scores(model, queries, documents):
 
 def test_it_begins_as_the_bi_encoder(base, questions):
     expected = cosines(base, *questions)
-    shut = new_warm(base, separate_layers=new_warm(base).network.beta.numel())
+    shut = new_warm(base, separate_layers=new_warm(base).network.layers)
     alpha = shut.network.alpha.item()
     exact = scores(shut, *questions)
     np.testing.assert_allclose(exact / alpha, expected, atol=2e-6)

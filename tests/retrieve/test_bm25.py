@@ -114,3 +114,70 @@ def test_a_broken_card_says_how_to_mend_it(tmp_path, card):
     (tmp_path / "index.json").write_text(card)
     with pytest.raises(IndexProblem, match="secondlook index CORPUS"):
         open_index(tmp_path)
+
+
+@pytest.fixture
+def index(tmp_path):
+    return Bm25Index.build(tmp_path / "index", DOCUMENTS, Bm25Settings())
+
+
+def arrays(index):
+    return index.store.path.parent / "bm25s"
+
+
+@pytest.mark.parametrize("document", [3, 2**30])
+def test_postings_of_documents_that_do_not_exist_are_told(index, document):
+    path = arrays(index) / "indices.csc.index.npy"
+    np.save(path, np.full_like(np.load(path), document))
+    opened = open_index(index.store.path.parent)
+    with pytest.raises(IndexProblem, match=r"is damaged.*secondlook index CORPUS"):
+        opened.retrieve([Query("q", "cherry")], 2)
+    with pytest.raises(IndexProblem, match="postings of documents that do not exist"):
+        opened.verify()
+
+
+def test_a_negative_posting_is_found_by_reading_all(index):
+    path = arrays(index) / "indices.csc.index.npy"
+    np.save(path, -np.load(path) - 1)
+    with pytest.raises(IndexProblem, match="postings of documents that do not exist"):
+        open_index(index.store.path.parent).verify()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bm25s/data.csc.index.npy",
+        "bm25s/indices.csc.index.npy",
+        "bm25s/indptr.csc.index.npy",
+        "bm25s/vocab.index.json",
+        "bm25s/params.index.json",
+        "ids.utf8",
+        "id_ends.npy",
+        "corpus.sqlite",
+        "index.json",
+    ],
+)
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.99, None])
+def test_a_file_that_is_cut_short_or_gone_is_one_line(index, name, kept):
+    path = index.store.path.parent / name
+    whole = path.read_bytes()
+    if kept is None:
+        path.unlink()
+    else:
+        path.write_bytes(whole[: int(kept * len(whole))])
+    with pytest.raises(IndexProblem, match="secondlook index"):
+        open_index(index.store.path.parent)
+
+
+def test_parts_of_two_indices_are_not_taken_for_one(index, tmp_path):
+    other = Bm25Index.build(tmp_path / "other", [*DOCUMENTS, Document("4", "x")], Bm25Settings())
+    other.store.path.replace(index.store.path)
+    with pytest.raises(IndexProblem, match="do not belong together"):
+        open_index(index.store.path.parent)
+
+
+def test_ids_that_are_not_those_of_the_texts_are_found_by_reading_all(index):
+    index.verify()
+    (index.store.path.parent / "ids.utf8").write_bytes(b"124")
+    with pytest.raises(IndexProblem, match="other document ids"):
+        open_index(index.store.path.parent).verify()

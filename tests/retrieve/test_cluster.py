@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import random
-import shutil
-import ssl
-import subprocess
 import threading
 
 import pytest
@@ -18,12 +14,13 @@ from pydantic import ValidationError
 
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, MalformedInput, UnknownName
+from secondlook.retrieve.access import Route
 from secondlook.retrieve.bulk import Write, batches, cut, in_parallel, send
 from secondlook.retrieve.cluster import ASKING, LOADING, Cluster, OpenSearchSettings, Patience
 from secondlook.retrieve.load import Imprint, Load
 from secondlook.types import Document
 
-SETTINGS = OpenSearchSettings(urls=("http://cluster.test:9200",), name="things")
+ROUTE = Route(("http://cluster.test:9200",))
 
 
 class FakeTransport:
@@ -45,7 +42,7 @@ def cluster_of(*answers, retries=5):
     waits = []
     transport = FakeTransport(*answers)
     patience = Patience(retries=retries)
-    cluster = Cluster(SETTINGS, transport, patience, waits.append, random.Random(0))
+    cluster = Cluster(ROUTE, transport, patience, waits.append, random.Random(0))
     return cluster, transport, waits
 
 
@@ -106,7 +103,7 @@ def test_loading_outlasts_a_restart_and_asking_does_not_keep_a_person_waiting():
 
 
 def test_giving_up_ends_the_waiting_in_other_threads():
-    cluster = Cluster(SETTINGS, FakeTransport(*[lost()] * 99), Patience(retries=50, first=60.0))
+    cluster = Cluster(ROUTE, FakeTransport(*[lost()] * 99), Patience(retries=50, first=60.0))
     failed = threading.Event()
 
     def load():
@@ -131,7 +128,9 @@ def test_giving_up_ends_the_waiting_in_other_threads():
         (status(503, "no_shard_available_action_exception"), "bring the missing nodes back"),
         (exceptions.ConnectionTimeout("TIMEOUT", "slow", OSError()), "did not answer within 60 s"),
         (exceptions.SSLError("N/A", "self-signed", OSError()), "OPENSEARCH_CA_CERTS"),
-        (exceptions.SerializationError("<html>"), "is it a search engine?"),
+        (exceptions.SerializationError("<html>"), "not as a search engine does .<html>.*a proxy"),
+        (exceptions.TransportError(404, "<html>" * 99, None), "not as a search engine does .404"),
+        (exceptions.TransportError(302, "", None), "sign-in page"),
     ],
 )
 def test_every_refusal_says_what_to_do(answer, advice):
@@ -286,99 +285,7 @@ def test_a_secret_is_no_setting():
         OpenSearchSettings(name="x", password="s3cret")
 
 
-@pytest.fixture
-def heard():
-    """The headers of every request that the fake server got."""
-    return []
-
-
-@pytest.fixture
-def server(heard):
-    """An HTTP server that answers every request with {}, or 401 without credentials."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            heard.append(self.headers)
-            self.send_response(200 if "Authorization" in self.headers else 401)
-            self.send_header("content-type", "application/json")
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def settings_for(server, scheme="http"):
-    return OpenSearchSettings(urls=(f"{scheme}://localhost:{server.server_port}",), name="x")
-
-
-@pytest.mark.parametrize(
-    ("environment", "header"),
-    [
-        ({"OPENSEARCH_USERNAME": "eve", "OPENSEARCH_PASSWORD": "s3cret"}, "Basic ZXZlOnMzY3JldA=="),
-        ({"OPENSEARCH_API_KEY": "a2V5"}, "ApiKey a2V5"),
-    ],
-)
-def test_credentials_come_from_the_environment(server, heard, environment, header, caplog):
-    caplog.set_level("DEBUG")
-    settings = settings_for(server)
-    assert Cluster.connect(settings, environment).ask("GET", "/") == {}
-    assert heard[0]["Authorization"] == header
-    secret = header.split()[1]
-    assert secret not in settings.model_dump_json()
-    assert secret not in caplog.text
-    assert "s3cret" not in caplog.text
-
-
-def test_without_credentials_the_error_says_where_to_put_them(server):
-    with pytest.raises(EngineProblem, match="OPENSEARCH_USERNAME"):
-        Cluster.connect(settings_for(server), {}).ask("GET", "/")
-
-
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {"OPENSEARCH_USERNAME": "eve"},
-        {"OPENSEARCH_PASSWORD": "s3cret"},
-        {"OPENSEARCH_API_KEY": "a2V5", "OPENSEARCH_USERNAME": "eve"},
-    ],
-)
-def test_half_or_double_credentials_are_refused(environment):
-    with pytest.raises(EngineProblem, match="OPENSEARCH_"):
-        Cluster.connect(SETTINGS, environment)
-
-
-def test_a_certificate_is_checked_against_the_authority_named(server, tmp_path):
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl to make a certificate with")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
-         "-out", certificate, "-keyout", key],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    settings = settings_for(server, "https")
-    key_only = {"OPENSEARCH_API_KEY": "a2V5"}
-    with pytest.raises(EngineProblem, match="OPENSEARCH_CA_CERTS"):
-        Cluster.connect(settings, key_only).ask("GET", "/")
-    trusting = {**key_only, "OPENSEARCH_CA_CERTS": str(certificate)}
-    assert Cluster.connect(settings, trusting).ask("GET", "/") == {}
-    unchecked = settings.model_copy(update={"verify_certs": False})
-    assert Cluster.connect(unchecked, key_only).ask("GET", "/") == {}
-
-
 def test_nobody_at_the_url_is_said_within_seconds():
-    cluster = Cluster.connect(OpenSearchSettings(urls=("http://127.0.0.1:9",), name="x"), {})
+    cluster = Cluster.connect(Route(("http://127.0.0.1:9",)))
     with pytest.raises(EngineProblem, match=r"cannot reach the cluster.*examples/compose.yaml"):
         cluster.ask("GET", "/")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
+import tiny
+from command_line import secondlook
+from graphs import sum_of_ids
 from secondlook.errors import EngineProblem
 from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 from secondlook.types import Document, Query, Ranking
+from serve_command import free_port, served
 
 pytestmark = pytest.mark.real
 
@@ -169,6 +175,8 @@ class Outage:
     before: list[Ranking]
     loaded: OpenSearchIndex
     """Was being loaded when the node died."""
+    single: Path
+    """The folder of an index that was made by naming only the node that died."""
     acknowledged: list[str] = field(default_factory=list)
     at_the_kill: int = 0
 
@@ -184,6 +192,9 @@ def outage(three_nodes, tmp_path_factory):
     steady = OpenSearchIndex.build(folder / "steady", notes(2000), settings("steady", 1))
     frail = OpenSearchIndex.build(folder / "frail", notes(30), settings("frail", 0))
     before = steady.retrieve(QUERIES, 2000)
+    manager = three_nodes.manager()
+    only = settings("single", 1).model_copy(update={"urls": (three_nodes.urls[manager],)})
+    OpenSearchIndex.build(folder / "single", notes(40), only)
     acknowledged: list[str] = []
     killed_at: list[int] = []
 
@@ -193,11 +204,11 @@ def outage(three_nodes, tmp_path_factory):
             killed_at.append(len(acknowledged))
             three_nodes.kill(manager)
 
-    manager = three_nodes.manager()
     loaded = OpenSearchIndex.build(
         folder / "loaded", notes(50_000), settings("loaded", 1), on_acknowledged=watch
     )
-    yield Outage(steady, frail, before, loaded, acknowledged, killed_at[0])
+    single = folder / "single"
+    yield Outage(steady, frail, before, loaded, single, acknowledged, killed_at[0])
     three_nodes.restart(manager)
 
 
@@ -218,3 +229,25 @@ class TestWhileANodeIsAway:
             OpenSearchIndex.open(outage.frail._folder)
         with pytest.raises(EngineProblem):
             outage.frail.fetch([document.id for document in notes(30)])
+
+    def test_verbs_go_on_without_the_node_that_the_folder_names(self, outage, tmp_path):
+        queries = tmp_path / "queries.jsonl"
+        queries.write_text('{"_id": "q", "text": "harbour 7"}\n')
+        ranker = sum_of_ids(tiny.save(tiny.classifier(), tmp_path / "ranker"))
+        found = secondlook("search", outage.single, "note 7 harbour", "--json")
+        assert json.loads(found)[0]["id"] == "n7"
+        first, second = tmp_path / "first.trec", tmp_path / "second.trec"
+        secondlook("retrieve", outage.single, queries, "-o", first, "-k", "10")
+        options = ["--index", outage.single, "--queries", queries, "--ranker", ranker]
+        secondlook("rerank", first, *options, "-o", second)
+        assert len(second.read_text().splitlines()) == 10
+        port = str(free_port())
+        words = [sys.executable, "-m", "secondlook", "serve", str(ranker)]
+        words += ["--index", str(outage.single), "--port", port]
+        with served(words, tmp_path):
+            body = json.dumps({"query": "note 7 harbour", "k": 5}).encode()
+            request = Request(
+                f"http://127.0.0.1:{port}/v1/search", body, {"content-type": "application/json"}
+            )
+            with urlopen(request, timeout=30) as answer:
+                assert len(json.load(answer)["hits"]) == 5

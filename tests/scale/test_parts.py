@@ -11,6 +11,7 @@ def test_a_second_start_of_the_same_job_does_only_what_is_missing(tmp_path):
     parts = Parts(tmp_path / "run.trec", {"of": "this"})
     assert parts.give(["a", "b", "c"]) == 3
     finish(parts.missing(3)[1])
+    del parts  # ended, and its lock with it
     again = Parts(tmp_path / "run.trec", {"of": "this"})
     assert again.give(["a", "b", "c"]) == 3
     left = again.missing(3)

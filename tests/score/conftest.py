@@ -29,7 +29,7 @@ def save_tiny(form: str, folder: Path) -> Path:
     else:
         made = new_warm(base, separate_layers=1, encode=encode)
         made.network.head.weight.data.normal_(std=0.3)
-        made.network.beta.data.normal_()
+        made.network.gate.data.uniform_(0.1, 2.0)
     save_model(made, folder)
     return folder
 

@@ -51,5 +51,5 @@ def test_the_batches_of_much_work_do_not_depend_on_the_number_of_cores():
 
 def graph_budget(cores, tokens):
     backend = object.__new__(OpenVinoBackend)  # it needs no graph to make up its mind
-    backend.workers, backend.token_budget = cores, 512
+    backend.workers, backend.token_budget, backend.deal_evenly = cores, 512, True
     return backend._budget(tokens)

@@ -14,6 +14,7 @@ from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import IsotonicCalibration, PlattCalibration
 from secondlook.score.ranker import Ranker
+from secondlook.score.warm import make_warm
 from secondlook.types import Document, Query, Scorer
 
 QUERY = "where is cape fear"
@@ -29,7 +30,7 @@ TEXTS = [
 @pytest.fixture
 def folder(tmp_path):
     """A warm ranker, which needs no training."""
-    save_model(new_warm(tiny.save(tiny.encoder(), tmp_path / "base")), tmp_path / "ranker")
+    make_warm(tiny.save(tiny.encoder(), tmp_path / "base"), tmp_path / "ranker")
     return tmp_path / "ranker"
 
 
@@ -88,7 +89,7 @@ def test_it_is_a_scorer_and_says_what_was_cut(folder):
 
 
 def test_a_calibrated_ranker_shows_probabilities_and_scores_as_before(folder, ranker):
-    raw = ranker.predict([(QUERY, text) for text in TEXTS])
+    raw = ranker.predict([(QUERY, text) for text in TEXTS], raw_scores=True)
     pairs = [(Query("", QUERY), Document("", text)) for text in TEXTS]
     for calibration in (
         PlattCalibration(slope=0.2, intercept=-3.0),
@@ -102,9 +103,21 @@ def test_a_calibrated_ranker_shows_probabilities_and_scores_as_before(folder, ra
         np.testing.assert_allclose(calibrated.score(pairs), raw, atol=1e-4)
 
 
+def test_a_ranker_without_a_stored_scale_fits_one_when_it_is_asked(folder, ranker):
+    """A cross-encoder from elsewhere; a warm ranker of an older version, or made in Python."""
+    unscaled = changed(folder, calibration=None)
+    assert unscaled.settings.calibration is None
+    shown = unscaled.predict([(QUERY, text) for text in TEXTS])
+    assert len(set(shown.tolist())) == 5
+    assert shown.max() < 0.999
+    assert unscaled.scale.fitted_on.source == "reference pairs"
+    assert unscaled.scale is unscaled.scale
+    assert "not calibrated on judgments" in unscaled.score_meaning == ranker.score_meaning
+
+
 def test_scores_too_large_for_a_sigmoid_still_rank(folder, ranker):
     """Sigmoid of 20 and of 40 are both 1 in float32; the order is the logits'."""
-    saturated = changed(folder, activation="sigmoid")
+    saturated = changed(folder, calibration=PlattCalibration(slope=50, intercept=0))
     order = [one["corpus_id"] for one in ranker.rank(QUERY, TEXTS)]
     assert [one["corpus_id"] for one in saturated.rank(QUERY, TEXTS)] == order
 
@@ -166,6 +179,8 @@ class TestBesideSentenceTransformers:
         return {"sigmoid": torch.nn.Sigmoid(), "identity": torch.nn.Identity()}[request.param]
 
     def test_one_logit_from_there(self, peer, activation, tmp_path):
+        import torch
+
         there = peer(
             str(tiny.save(tiny.classifier(), tmp_path / "plain")),
             device="cpu",
@@ -173,28 +188,39 @@ class TestBesideSentenceTransformers:
         )
         there.save_pretrained(str(tmp_path / "saved"))
         here = Ranker.load(tmp_path / "saved", device="cpu")
-        np.testing.assert_allclose(here.predict(self.PAIRS), there.predict(self.PAIRS), atol=1e-4)
+        scores = here.predict(self.PAIRS, raw_scores=True)
+        shown = activation(torch.from_numpy(scores))
+        np.testing.assert_allclose(shown, there.predict(self.PAIRS), atol=1e-4)
+        assert here.predict(self.PAIRS).min() > 0
+        assert here.predict(self.PAIRS).max() < 1
 
     def test_two_logits_from_there(self, peer, tmp_path):
         there = peer(str(tiny.save(tiny.classifier(logits=2), tmp_path / "plain")), device="cpu")
         there.save_pretrained(str(tmp_path / "saved"))
         two = there.predict(self.PAIRS)
         here = Ranker.load(tmp_path / "saved", device="cpu")
-        np.testing.assert_allclose(here.predict(self.PAIRS), two[:, 1] - two[:, 0], atol=1e-4)
+        raw = here.predict(self.PAIRS, raw_scores=True)
+        np.testing.assert_allclose(raw, two[:, 1] - two[:, 0], atol=1e-4)
 
     def test_ours_over_there(self, peer, tmp_path):
+        import torch
+
         model = load_model(tiny.save(tiny.classifier(), tmp_path / "plain"))
         save_model(model, tmp_path / "ranker")
         here = Ranker.load(tmp_path / "ranker", device="cpu")
         there = peer(str(tmp_path / "ranker"), device="cpu")
-        np.testing.assert_allclose(there.predict(self.PAIRS), here.predict(self.PAIRS), atol=1e-4)
+        logits = there.predict(self.PAIRS, activation_fn=torch.nn.Identity())
+        np.testing.assert_allclose(logits, here.predict(self.PAIRS, raw_scores=True), atol=1e-4)
+        sigmoid = here.settings.activation == "sigmoid"  # so that scores there stay as they were
+        expected = logits if not sigmoid else 1 / (1 + np.exp(-logits))
+        np.testing.assert_allclose(there.predict(self.PAIRS), expected, atol=1e-4)
 
     def test_a_new_joint_ranker_of_ours_over_there_is_cut_at_the_same_place(self, peer, tmp_path):
         base = tiny.save(tiny.encoder(), tmp_path / "base")
         save_model(new_joint(base, {"max_length": 24}), tmp_path / "ranker")
         here = Ranker.load(tmp_path / "ranker", device="cpu", untrained_head=True)
         there = peer(str(tmp_path / "ranker"), device="cpu")
-        scores = here.predict(self.PAIRS)
+        scores = here.predict(self.PAIRS, raw_scores=True)
         np.testing.assert_allclose(there.predict(self.PAIRS), scores, atol=1e-4)
         assert scores.min() < 0 or scores.max() > 1  # raw: no sigmoid on either side
 
@@ -208,7 +234,8 @@ class TestBesideSentenceTransformers:
             ("où est Zürich", "Zürich liegt am Zürichsee — 400\u00a0000 habitants. 東京 не там."),
             ("long", "word " * 700),
         ]
-        np.testing.assert_allclose(here.predict(pairs), there.predict(pairs), atol=1e-4)
+        raw = here.predict(pairs, raw_scores=True)
+        np.testing.assert_allclose(1 / (1 + np.exp(-raw)), there.predict(pairs), atol=1e-4)
 
     def test_a_warm_ranker_is_a_bi_encoder_over_there(self, minilm_folder, tmp_path):
         transformer = pytest.importorskip("sentence_transformers").SentenceTransformer

@@ -7,7 +7,7 @@ import pytest
 
 from secondlook import Document, Query
 from secondlook.serve.serving import Serving
-from served import QUERY, TEXTS, listening, serving
+from served import QUERY, TEXTS, listening
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_cohere_v2_sdk(url, expected, connection):
     assert scores == pytest.approx(sorted(expected, reverse=True), abs=1e-3)
     assert answer.meta.api_version.version == "2"
     assert answer.meta.billed_units.search_units == 1
-    assert answer.meta.warnings is None
+    assert "not calibrated on judgments" in answer.meta.warnings[0]
     top = client.rerank(model="tiny", query=QUERY, documents=TEXTS, top_n=2)
     assert [one.index for one in top.results] == best_first(expected)[:2]
 
@@ -102,6 +102,8 @@ def test_tei_errors(url):
     refused = httpx.post(f"{url}/rerank", json=long)
     assert (refused.status_code, refused.json()["error_type"]) == (413, "Validation")
     assert httpx.post(f"{url}/rerank", json=long | {"truncate": True}).status_code == 200
+    query = {"query": "the sea " * 500, "texts": ["a"], "truncate": False}
+    assert httpx.post(f"{url}/rerank", json=query).status_code == 413
 
 
 def test_whole_numbers_stay_floats_for_opensearch(url):
@@ -116,6 +118,10 @@ def test_what_a_client_might_not_expect_is_a_warning(url):
     assert "'tiny' answered" in told
     assert "1 of 2 documents were longer" in told
     assert "max_tokens_per_doc was not applied" in told
+    assert "the query was longer" not in told
+    long = {"query": "the sea " * 500, "documents": ["a"]}
+    told = httpx.post(f"{url}/v2/rerank", json=long).json()["meta"]["warnings"]
+    assert "truncated: the query was longer than the ranker reads" in told
 
 
 def test_of_several_rankers_the_named_one_answers(ranker):
@@ -130,22 +136,12 @@ def test_of_several_rankers_the_named_one_answers(ranker):
         assert "tiny, other" in unknown.json()["message"]
 
 
-def test_scores_without_calibration_or_sigmoid_are_put_between_0_and_1(ranker):
-    class Identity:
-        settings = ranker.settings.model_copy(update={"activation": "identity"})
-        encode, score_encoded = ranker.encode, ranker.score_encoded
-
-    with listening(serving(Identity())) as url:
-        answer = httpx.post(f"{url}/v2/rerank", json={"query": QUERY, "documents": TEXTS}).json()
-    assert all(0 <= one["relevance_score"] <= 1 for one in answer["results"])
-
-
 def test_info_and_probes(url):
     info = httpx.get(f"{url}/info").json()
     assert info["model_id"] == "tiny"
     assert "reranker" in info["model_type"]
     assert info["max_client_batch_size"] == 1000
-    assert info["rankers"][0]["scores"] == "sigmoid"
+    assert info["rankers"][0]["scores"] == "reference pairs"
     assert httpx.get(f"{url}/health").json()["status"] == "ok"
     assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": None}
     assert "<title>secondlook</title>" in httpx.get(url).text

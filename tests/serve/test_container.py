@@ -12,6 +12,7 @@ import tiny
 from container import REPOSITORY, Image
 from graphs import sum_of_ids
 from secondlook.cli import app
+from secondlook.serve.limits import Limits
 from secondlook.serve.metrics import Metrics
 
 QUERY = "what is the tide"
@@ -75,7 +76,33 @@ def test_the_manifests_name_what_the_server_has(manifests):
     assert f"# TYPE {metric['pods']['metric']['name']} gauge" in Metrics().text().decode()
     given = ["serve", *container["args"], "--help"]
     assert CliRunner().invoke(app, given).exit_code == 0
-    assert {"--deadline", "--queue", "--keys"} <= set(container["args"])
+    options = {one.partition("=")[0] for one in container["args"]}
+    assert {"--deadline", "--queue", "--keys", "--rate", "--allow-host"} <= options
+
+
+def test_the_ingress_and_the_network_policy_lead_to_the_pods(manifests):
+    pod = manifests["Deployment"]["spec"]["template"]
+    service, ingress = manifests["Service"], manifests["Ingress"]
+    policy = manifests["NetworkPolicy"]["spec"]
+    assert policy["podSelector"]["matchLabels"] == pod["metadata"]["labels"]
+    assert service["spec"]["selector"] == pod["metadata"]["labels"]
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    (rule,) = ingress["spec"]["rules"]
+    (path,) = rule["http"]["paths"]
+    assert path["backend"]["service"]["name"] == service["metadata"]["name"]
+    given = dict(one.split("=") for one in pod["spec"]["containers"][0]["args"][1:-2])
+    assert f"--allow-host={rule['host']}" in pod["spec"]["containers"][0]["args"]
+    limits = {
+        key.rpartition("/")[2]: said for key, said in ingress["metadata"]["annotations"].items()
+    }
+    assert int(limits["proxy-read-timeout"]) > float(given["--deadline"])
+    assert limits["proxy-body-size"] == f"{Limits().body_bytes // 2**20}m"
+
+
+def test_the_image_asks_for_a_key():
+    (command,) = Image.read().all("CMD")
+    assert "--keys" in json.loads(command)
+    assert "--no-keys" not in json.loads(command)
 
 
 def test_the_pod_may_do_no_more_than_it_must(manifests):

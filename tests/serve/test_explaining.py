@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from secondlook import Document
-from secondlook.explain import explain
+from secondlook.explain import Stopped, explain
 from secondlook.serve.explaining import PairExplainer
 from secondlook.serve.limits import Limits
-from served import Engine, listening, serving
+from served import Engine, Watched, listening, serving
 
 TEXT = "🐟 Rivers, the deep bogue."
 QUERY = "bogue river tide"
@@ -77,7 +77,7 @@ def test_a_text_without_words_is_explained(url):
 
 def test_explanations_have_a_deadline_and_limits(ranker):
     class Slow(PairExplainer):
-        def explain(self, ranker, query, document):
+        def explain(self, ranker, query, document, should_stop):
             time.sleep(0.5)
             return {}
 
@@ -89,11 +89,64 @@ def test_explanations_have_a_deadline_and_limits(ranker):
         assert httpx.post(f"{url}/v1/explain", json=asked).status_code == 413
 
 
+def test_an_explanation_ends_with_its_request(ranker):
+    """One that nobody waits for must not hold up the next."""
+    words = " ".join(["tide"] * 400)
+
+    class Counted(Watched):
+        scored_pairs = 0
+
+        def score(self, pairs):
+            type(self).scored_pairs += len(pairs)
+            time.sleep(0.005 * len(pairs))
+            return self.ranker.score(pairs)
+
+        def __getattr__(self, name):
+            return getattr(self.ranker, name)
+
+    slow = Counted(ranker)
+    index = Engine([Document(f"d{number}", words) for number in range(30)])
+    limits = Limits(deadline=1)
+    with listening(serving(slow, index=index, explainer=PairExplainer(), limits=limits)) as url:
+        asked = {"query": "tide", "k": 30, "explain": True}
+        hits = httpx.post(f"{url}/v1/search", json=asked, timeout=60).json()["hits"]
+        assert len(hits) == 30
+        assert hits[-1]["explanation"] is None
+        began = time.monotonic()
+        asked = {"query": "tide", "text": "sea"}
+        assert httpx.post(f"{url}/v1/explain", json=asked).status_code == 200
+        assert time.monotonic() - began < 1
+    assert Counted.scored_pairs < 400
+
+
+def test_only_the_first_hits_are_explained_and_late_ones_left_out(ranker):
+    class Timed(PairExplainer):
+        def explain(self, ranker, query, document, should_stop):
+            if document.text.startswith("late"):
+                while not should_stop():
+                    time.sleep(0.01)
+                raise Stopped("late")
+            return {"of": document.id}
+
+    texts = ["tide", "tide tide", "tide tide tide"]
+    for first, explained, limits in (
+        ("", 2, Limits(explained_hits=2)),
+        ("late ", 0, Limits(deadline=1)),
+    ):
+        index = Engine([Document(text, first + text) for text in texts])
+        with listening(serving(ranker, index=index, explainer=Timed(), limits=limits)) as url:
+            asked = {"query": "tide", "explain": True}
+            hits = httpx.post(f"{url}/v1/search", json=asked).json()["hits"]
+        said = [hit["explanation"] for hit in hits]
+        expected = [{"of": hit["id"]} for hit in hits[:explained]] + [None] * (3 - explained)
+        assert said == expected
+
+
 def test_a_search_does_not_wait_for_another_ones_explanation(ranker):
     begun, go = threading.Event(), threading.Event()
 
     class Held(PairExplainer):
-        def explain(self, ranker, query, document):
+        def explain(self, ranker, query, document, should_stop):
             begun.set()
             assert go.wait(60)
             return {}
@@ -118,9 +171,9 @@ def test_a_search_does_not_wait_for_another_ones_explanation(ranker):
 
 def test_late_marks_cost_no_hits(ranker):
     class Slow(PairExplainer):
-        def mark(self, ranker, query, texts):
+        def mark(self, ranker, query, texts, should_stop):
             time.sleep(3)
-            return super().mark(ranker, query, texts)
+            return super().mark(ranker, query, texts, should_stop)
 
     index = Engine([Document("fish", TEXT)])
     with listening(

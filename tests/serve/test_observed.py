@@ -1,6 +1,10 @@
 """What Prometheus and OpenTelemetry are told."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 
 import httpx
 import pytest
@@ -81,3 +85,29 @@ def test_spans_continue_the_clients_trace(ranker, exported):
     spans = {span.name: span for span in exported.get_finished_spans()}
     assert set(spans) >= {"POST /v1/search", "first look", "second look"}
     assert {f"{span.context.trace_id:032x}" for span in spans.values()} == {trace_id}
+
+
+def test_what_waited_in_a_worker_that_crashed_is_forgotten(tmp_path):
+    """As prometheus_client keeps it for several workers: a file for each process."""
+    waits = (
+        "import os, signal\n"
+        "from secondlook.serve.metrics import Metrics\n"
+        "metrics = Metrics()\n"
+        "metrics.queue_pairs.labels('tiny').set(284)\n"
+        "metrics.requests.labels('/rerank', '200').inc(3)\n"
+        "assert b'queue_pairs{ranker=\"tiny\"} 284.0' in metrics.text()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    asks = (
+        "import sys\n"
+        "from secondlook.serve.metrics import Metrics\n"
+        "sys.stdout.write(Metrics().text().decode())\n"
+    )
+    environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    crashed = subprocess.run([sys.executable, "-c", waits], env=environment, check=False)
+    assert crashed.returncode == -signal.SIGKILL
+    told = subprocess.run(
+        [sys.executable, "-c", asks], env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    assert 'queue_pairs{ranker="tiny"} 284' not in told
+    assert 'requests_total{route="/rerank",status="200"} 3.0' in told  # what was counted stays

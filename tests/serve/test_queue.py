@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from secondlook import Document, Query
 from secondlook.serve.metrics import Metrics
+from secondlook.serve.outcome import Outcome
 from secondlook.serve.queue import QueueFull, ScoringFailed, ScoringQueue
 from served import Watched
 
@@ -126,6 +127,58 @@ def test_at_the_deadline_what_has_no_score_stands_last_in_its_order(ranker, queu
     head = order[:scored]
     assert outcome.scores[head] == pytest.approx(sorted(ranker.score(some)[head])[::-1], abs=1e-4)
     assert queue.waiting == 0
+
+
+def test_scores_behind_a_gap_are_dropped(ranker, queue_of, monkeypatch):
+    """Two chunks are scored at once, and the second is ready first."""
+    monkeypatch.setattr("secondlook.serve.queue._FEWEST_TOKENS", 200)
+    monkeypatch.setattr("secondlook.serve.queue._CHUNK_SECONDS", 0)
+
+    class FirstHeld(Watched):
+        def score_encoded(self, encoded):
+            if self._texts[id(encoded[0])] == "sea 0":
+                return super().score_encoded(encoded)
+            return self.ranker.score_encoded(encoded)
+
+    held = FirstHeld(ranker)
+    held.go.clear()
+    queue = queue_of(held)
+
+    async def ask():
+        outcome = await queue.score(pairs(300), soon(0.6))
+        held.go.set()
+        return outcome, await queue.score(pairs(300), soon())
+
+    outcome, whole = asyncio.run(ask())
+    assert outcome.partial
+    assert not outcome.scored.any()
+    assert outcome.order() == list(range(300))
+    assert (outcome.tokens.sum(), sum(outcome.windows)) == (0, 0)
+    assert not whole.partial
+
+
+@given(
+    scored=st.lists(st.booleans(), min_size=1, max_size=30),
+    scores=st.lists(st.floats(-5, 5, width=32), min_size=30, max_size=30),
+)
+def test_what_has_a_score_is_the_beginning(scored, scores):
+    size = len(scored)
+    outcome = Outcome(
+        np.array(scored),
+        np.array(scores[:size], np.float32),
+        np.ones(size, np.intp),
+        np.zeros(size, np.intp),
+        [(0, 1)] * size,
+        [1] * size,
+        np.ones(size, np.intp),
+    ).first_scored()
+    count = int(outcome.scored.sum())
+    assert count == next((at for at, one in enumerate(scored) if not one), size)
+    assert outcome.scored[:count].all()
+    order = outcome.order()
+    assert sorted(order[:count]) == list(range(count))
+    assert order[count:] == list(range(count, size))
+    assert sum(outcome.windows) == outcome.tokens.sum() == count
 
 
 def test_a_deadline_in_the_past_is_an_answer_too(ranker, queue_of):

@@ -1,5 +1,6 @@
 """Keys, limits, headers and logs; and bodies that wish us ill."""
 
+import asyncio
 import io
 import json
 import logging
@@ -128,15 +129,18 @@ def test_keys_are_needed_where_there_are_keys(ranker, tmp_path):
     other = add_key(tmp_path / "keys", "other")
     assert key not in (tmp_path / "keys").read_text()
     assert (tmp_path / "keys").stat().st_mode & 0o077 == 0
-    with listening(serving(ranker, keys=Keys.read(tmp_path / "keys"))) as url:
+    with listening(serving(ranker, keys=tmp_path / "keys")) as url:
         for path in PATHS:
-            assert httpx.post(url + path, json=ASKED).status_code == 401
+            answer = httpx.post(url + path, json=ASKED)
+            assert (answer.status_code, "needs a key" in answer.text) == (401, True)
         refused = httpx.post(f"{url}/rerank", json=ASKED)
         assert refused.json()["error_type"] == "Unauthorized"
         assert refused.headers["www-authenticate"] == "Bearer"
         for given in (f"Bearer {key}x", "Bearer", key, f"Basic {key}", "Bearer \xff"):
             headers = {"authorization": given.encode("latin-1")}
-            assert httpx.get(f"{url}/info", headers=headers).status_code == 401
+            answer = httpx.get(f"{url}/info", headers=headers)
+            wrong = given[:7].lower() == "bearer " and len(given) > 7
+            assert (answer.status_code, "wrong key" in answer.text) == (401, wrong)
         for given in (key, other):
             headers = {"authorization": f"Bearer {given}"}
             assert httpx.post(f"{url}/v2/rerank", json=ASKED, headers=headers).status_code == 200
@@ -144,6 +148,40 @@ def test_keys_are_needed_where_there_are_keys(ranker, tmp_path):
         assert httpx.get(f"{url}/health").status_code == 200
         assert httpx.get(f"{url}/ready").status_code == 200
         assert httpx.get(url).status_code == 200
+
+
+def test_many_wrong_keys_are_told_to_wait_but_a_right_one_is_not(ranker, tmp_path):
+    key = add_key(tmp_path / "keys", "team")
+    limits = Limits(wrong_keys_per_minute=5)
+    with listening(serving(ranker, keys=tmp_path / "keys", limits=limits)) as url:
+
+        def ask(given):
+            return httpx.get(f"{url}/info", headers={"authorization": f"Bearer {given}"})
+
+        assert [ask(f"wrong{number}").status_code for number in range(8)] == [401] * 5 + [429] * 3
+        assert int(ask("wrong").headers["retry-after"]) >= 1
+        assert ask(key).status_code == 200
+
+
+def test_a_revoked_key_stops_working_at_a_reload(ranker, tmp_path):
+    path = tmp_path / "keys"
+    kept, revoked = add_key(path, "kept"), add_key(path, "revoked")
+    made = serving(ranker, keys=path)
+    with listening(made) as url:
+
+        def statuses():
+            return [
+                httpx.get(f"{url}/info", headers={"authorization": f"Bearer {key}"}).status_code
+                for key in (kept, revoked)
+            ]
+
+        assert statuses() == [200, 200]
+        path.write_text(path.read_text().splitlines()[0] + "\n")
+        asyncio.run(made.reload())
+        assert statuses() == [200, 401]
+        path.write_text("nonsense")  # the keys of before hold
+        asyncio.run(made.reload())
+        assert statuses() == [200, 401]
 
 
 def test_a_file_without_keys_is_refused(tmp_path):

@@ -77,8 +77,8 @@ def test_generated_requests_get_described_answers(app):
 
 
 @pytest.mark.slow
-def test_thousands_of_generated_requests_get_described_answers(app):
-    assert answered(app, 300) >= 2000
+def test_many_thousand_generated_requests_get_described_answers(app):
+    assert answered(app, 2000) >= 15_000
 
 
 def test_every_operation_is_described_with_an_example(app):

@@ -38,7 +38,7 @@ def test_hits_have_both_ranks_and_scores(ranker, engine):
         before = first.hits[hit["first_rank"] - 1]
         assert (hit["id"], hit["first_score"]) == (before.doc_id, before.score)
         assert hit["score"] == pytest.approx(
-            float(ranker.shown(scores)[hit["first_rank"] - 1]), abs=1e-3
+            float(ranker.relevance(scores)[hit["first_rank"] - 1]), abs=1e-3
         )
         assert hit["passage"] is None
     assert not answer["partial"]
@@ -98,7 +98,7 @@ def test_at_the_deadline_the_first_looks_order_stands(ranker, engine):
 
 def test_an_explainer_is_asked_for_the_hits_that_are_shown(ranker, engine):
     class Explainer:
-        def explain(self, ranker, query, document):
+        def explain(self, ranker, query, document, should_stop):
             return {"words": document.text.split()}
 
     with listening(serving(ranker, index=engine, explainer=Explainer())) as url:
@@ -132,7 +132,7 @@ def test_an_engine_that_is_down_is_left_alone_and_found_again(ranker, engine):
         refused = search(url)
         assert (refused.status_code, engine.asked) == (503, 2)
         assert int(refused.headers["retry-after"]) >= 1
-        assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": "open"}
+        assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": "failing"}
         assert "circuit_open 1.0" in httpx.get(f"{url}/metrics").text
         time.sleep(3.1)
         assert search(url).status_code == 503  # on trial, and failed
@@ -140,7 +140,7 @@ def test_an_engine_that_is_down_is_left_alone_and_found_again(ranker, engine):
         engine.down = False
         time.sleep(3.1)
         assert search(url).status_code == 200
-        assert httpx.get(f"{url}/ready").json()["engine"] == "closed"
+        assert httpx.get(f"{url}/ready").json()["engine"] == "ok"
         asked = {"query": "a", "texts": TEXTS}
         assert httpx.post(f"{url}/rerank", json=asked).status_code == 200
 

@@ -1,14 +1,16 @@
 """The search page in a browser: by mouse, by keys, on a narrow screen, and when things go wrong."""
 
 import re
+import time
 from contextlib import contextmanager
 
 import pytest
 
 from secondlook import Document, Ranker
 from secondlook.encode.settings import WindowSettings
+from secondlook.explain import Stopped
 from secondlook.serve.explaining import PairExplainer
-from secondlook.serve.keys import Keys, add_key
+from secondlook.serve.keys import add_key
 from secondlook.serve.limits import Limits
 from served import Engine, Watched, listening, serving
 
@@ -80,6 +82,12 @@ def test_both_looks_stand_side_by_side_and_lines_show_what_moved(browser, whole)
         assert tab.locator("#moves g.beyond").count() == 2 * (10 - len(in_both))
         badges = tab.locator("#second .move").all_inner_texts()
         assert any("▲" in one for one in badges)
+        gone = [place for place, one in enumerate(first) if one not in second]
+        for place in gone:  # what fell out of sight says so where it stood before
+            assert "▼" in tab.locator("#first li").nth(place).inner_text()
+        assert "candidates re-ranked" in tab.inner_text("#status")
+        assert "Click a hit" in tab.inner_text("#legend")
+        assert "raw score" in tab.inner_text("#scores")
         assert set(tab.locator("#second mark:not(.plain)").all_inner_texts()) <= {
             "river", "tide", "bogue",
         }  # fmt: skip
@@ -239,17 +247,34 @@ def test_hits_without_a_score_in_time_are_told(browser, ranker):
     with page(browser, late) as tab:
         search(tab)
         held.go.set()
-        says(tab, r"\d+ of \d+ hits were not scored in time")
+        says(tab, r"\d+ of \d+ candidates were not scored in time")
         assert order(tab, "first") == order(tab, "second")
         assert "no score in time" in tab.inner_text("#second li:first-child")
+
+
+def test_the_document_stays_when_its_explanation_is_late(browser, ranker):
+    class Late(PairExplainer):
+        def explain(self, ranker, query, document, should_stop):
+            while not should_stop():
+                time.sleep(0.01)
+            raise Stopped("late")
+
+    late = serving(ranker, index=Engine(DOCUMENTS), explainer=Late(), limits=Limits(deadline=4))
+    with page(browser, late) as tab:
+        search(tab)
+        tab.locator("#second li").first.click()
+        tab.wait_for_selector("#why .words")
+        text = tab.inner_text("#why .words")
+        assert text.startswith("🐟 the")
+        tab.wait_for_selector("#why .error")
+        assert "longer than the deadline" in tab.inner_text("#why .error")
+        assert tab.inner_text("#why .words") == text
 
 
 def test_a_key_is_asked_for_and_kept_for_the_tab(browser, ranker, tmp_path):
     keys = tmp_path / "keys"
     key = add_key(keys, "me")
-    guarded = serving(
-        ranker, index=Engine(DOCUMENTS), explainer=PairExplainer(), keys=Keys.read(keys)
-    )
+    guarded = serving(ranker, index=Engine(DOCUMENTS), explainer=PairExplainer(), keys=keys)
     with page(browser, guarded) as tab:
         tab.fill("#key", "wrong")
         tab.keyboard.press("Enter")

@@ -1,4 +1,4 @@
-"""The mean of the weights is what is validated and kept, and a kill does not change it."""
+"""The mean of the weights, which a kill does not change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 
 from secondlook.train import ranking
 from secondlook.train.average import Average
-from secondlook.train.phase import Place, Unwatched
+from secondlook.train.phase import Place, TrainData, Unwatched
 from secondlook.train.settings import ListwisePhase
 from secondlook.train.states import whole
 
@@ -82,11 +82,12 @@ def test_a_killed_run_goes_on_to_the_same_mean(warm, data, tmp_path):
 
 def test_the_mean_is_another_ranker_than_the_last_weights(warm, data, tmp_path):
     begun = {name: weight.clone() for name, weight in warm.network.state_dict().items()}
+    plain = TrainData(data.folder, data.train)  # with validation the better of the two is kept
     made = []
     for average in (0.0, 0.9):
         warm.network.load_state_dict(begun)
         settings = SETTINGS.model_copy(update={"average": average})
-        outcome = ranking.run(settings, warm, data, Place(tmp_path / str(average), 1, "cpu"))
+        outcome = ranking.run(settings, warm, plain, Place(tmp_path / str(average), 1, "cpu"))
         made.append({n: w.clone() for n, w in outcome.model.network.state_dict().items()})
     last, mean = made
     distance = [

@@ -45,3 +45,13 @@ def test_what_fits_is_not_cut(work, monkeypatch):
     monkeypatch.setattr(choice, "estimate", lambda job: measured(job, step=0.01, query=0.001))
     recipe, _ = choice.fitted(work, 600)
     assert recipe == work.recipe
+
+
+def test_a_training_too_short_to_be_of_use_is_refused_with_what_it_would_take(work, monkeypatch):
+    """A step takes 30 s: in a minute one would be made, and the 20 queries are three steps."""
+    monkeypatch.setattr(choice, "estimate", lambda job: measured(job, step=30.0, query=0.1))
+    with pytest.raises(choice.TooLittleTime) as short:
+        choice.fitted(work, 60)
+    assert short.value.seconds == pytest.approx(3 * 30 + 2 * 50 * 0.1)
+    recipe, _ = choice.fitted(work, short.value.seconds + 5)
+    assert recipe.phases[-1].max_steps >= 3

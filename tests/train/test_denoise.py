@@ -170,3 +170,12 @@ def test_planted_noise_is_found(tmp_path, shared_data, minilm_folder):
     lost = len(dropped - planted) / (outcome.metrics["unlabelled"] - len(planted))
     assert found > 0.6
     assert lost < 0.12
+
+
+def test_in_bf16_the_share_of_positives_that_is_asked_for_lies_above(joint, tmp_path):
+    """Where scores are rounded to bf16, many are equal to the threshold and so not above it."""
+    path = tmp_path / "many.parquet"
+    write_groups(path, invent(400, candidates=2), about={})
+    settings = DenoisePhase(positives_above=0.5, precision="bf16")
+    outcome = run(settings, joint, TrainData(tmp_path, (path,)), Place(tmp_path / "a", 1, "cpu"))
+    assert outcome.metrics["positives above"] == pytest.approx(0.5, abs=1 / 400)

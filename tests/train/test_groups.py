@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 from hashlib import sha256
 
 import pyarrow as pa
@@ -127,6 +128,13 @@ def test_a_file_of_another_tool_will_do(tmp_path):
     parquet.write_table(pa.Table.from_pylist([row]), path)  # labels are int64 now, texts string
     expected = Group(Query("q", "what"), (Document("d", "that"),), (1,), (0,), (0.5,), (2,))
     assert list(Groups([path])) == [expected]
+
+
+def test_grades_that_differ_from_labels_are_kept(tmp_path):
+    path = tmp_path / "dev.parquet"
+    graded = replace(plain(0), grades=tuple(range(len(plain(0).labels))))
+    write_groups(path, [graded, plain(1)], about={})
+    assert list(Groups([path])) == [graded, plain(1)]
 
 
 def test_what_is_no_group_file_is_refused(tmp_path):

@@ -3,9 +3,10 @@
 import pytest
 
 from secondlook.data import CorpusStore
+from secondlook.data.near_duplicates import shingles
 from secondlook.errors import MissingDocument, MissingQuery, SecondlookError
 from secondlook.retrieve.memory import MemoryIndex
-from secondlook.train.mine import Miner, MineSettings, shingles, words
+from secondlook.train.mine import Miner, MineSettings, words
 from secondlook.types import Document, Hit, Query, Ranking
 
 LONG = (
@@ -100,6 +101,19 @@ def test_a_grade_between_is_no_negative():
     (group,), counts = mined(grades, [ranking("fair", "far")], positive_grade=2)
     assert by_id(group) == {"good": 2, "far": -1}
     assert counts.dropped["grade between"] == 1
+
+
+def test_a_grade_too_low_for_a_positive_still_has_its_gain_in_validation():
+    grades = {"q": {"good": 2, "fair": 1, "bad": -1, "lost": 1}, "r": {"fair": 1}}
+    found = [ranking("fair", "far", "bad", "good"), ranking("fair", query_id="r")]
+    (group, low), counts = mined(grades, found, positive_grade=2, negatives=None)
+    assert by_id(group) == {"fair": 0, "far": -1, "bad": 0, "good": 2}
+    assert group.measured == (1, -1, 0, 2)
+    assert (group.missed, counts.positives_missed) == ((1,), 0)
+    assert (low.labels, low.measured) == ((0,), (1,))
+    (plain,), _ = mined({"q": grades["q"]}, found[:1], negatives=None)
+    assert plain.grades is None
+    assert plain.measured == plain.labels == (1, -1, 0, 2)
 
 
 def test_queries_without_a_positive_or_a_negative_are_left_out_and_counted():

@@ -23,6 +23,7 @@ FAST = {
     "validate_every": 20,
     "patience": 2,
 }
+STILL = {"learning_rate": 1e-12, "scalar_learning_rate": 1e-12, "head_learning_rate": 1e-12}
 
 
 @pytest.fixture(autouse=True)
@@ -105,9 +106,7 @@ def test_a_measure_may_be_spelled_in_any_way_ir_measures_reads(warm, data, tmp_p
 
 
 def test_patience_stops_a_training_that_gets_no_better(warm, data, tmp_path):
-    settings = ListwisePhase(
-        **FAST | {"learning_rate": 1e-12, "scalar_learning_rate": 1e-12, "validate_every": 5}
-    )
+    settings = ListwisePhase(**FAST | STILL | {"validate_every": 5})
     outcome = ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))
     assert outcome.metrics["steps"] == 15
 
@@ -164,7 +163,7 @@ def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path)
     )
     moved = {name for name, weight in before.items() if not torch.equal(after[name], weight)}
     assert "encoder.embeddings.word_embeddings.weight" not in moved
-    assert "beta" not in moved
+    assert "gate" not in moved
     assert {"alpha", "encoder.encoder.layer.0.attention.self.query.weight"} <= moved
     assert model.network.encoder.get_input_embeddings().weight.requires_grad  # as before
 
@@ -183,7 +182,7 @@ def test_scalars_of_the_warm_form_have_their_own_learning_rate(warm, data, tmp_p
 
 def test_two_recipes_that_differ_in_one_switch_see_the_same_data(warm, base, data, tmp_path):
     """With a rate of nearly nothing the losses of every step show what was drawn, in its order."""
-    still = FAST | {"learning_rate": 1e-12, "scalar_learning_rate": 1e-12, "max_steps": 6}
+    still = FAST | STILL | {"max_steps": 6}
     plain = TrainData(data.folder, data.train)
     seen = []
     for switch in ({}, {"weight_decay": 0.0}, {"freeze_embeddings": True}, {"schedule": "cosine"}):

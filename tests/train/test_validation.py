@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2
 
 import numpy as np
@@ -26,6 +27,13 @@ def test_the_measure_counts_what_the_first_look_missed():
     """The last document is ranked first: found at rank 1, one more is not there at all."""
     found = Validation([group("a", (0, -1, 1), missed=(1,))], "nDCG@10")(ByName())
     assert found == pytest.approx(1 / (1 + 1 / log2(3)))
+
+
+def test_grades_below_the_positives_count_as_the_measure_counts_them():
+    """Ranked last first: the grade 1 at rank 1, the positive of grade 2 at rank 2."""
+    graded = replace(group("a", (2, 0)), grades=(2, 1))
+    best = 2 + 1 / log2(3)
+    assert Validation([graded], "nDCG@10")(ByName()) == pytest.approx((1 + 2 / log2(3)) / best)
 
 
 def test_it_is_the_mean_over_judged_queries():

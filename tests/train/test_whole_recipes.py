@@ -63,6 +63,8 @@ def trained(folder, text):
     settings = train(job(recipe, folder, ranker, base=folder / "base"))
     scores = Ranker.load(ranker).score([(Query("q", "sea"), Document("d", "the deep sea"))])
     assert scores.shape == (1,)
+    assert settings.calibration.source == "training data"  # no ranker leaves without a scale
+    assert settings.calibration.slope > 0
     return settings, ranker
 
 

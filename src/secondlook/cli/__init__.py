@@ -42,10 +42,12 @@ from secondlook.cli import (
     weigh,
     wire,
 )
+from secondlook.cli.problems import Verbs, exit_code
 from secondlook.errors import SecondlookError
 
 app = typer.Typer(
     name="secondlook",
+    cls=Verbs,
     help="Train, measure, explain and serve the BERT re-ranker on top of your search engine.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -89,12 +91,12 @@ app.command()(doctor.doctor)
 
 
 def main() -> None:
-    """Run the verb; a problem the user can mend is one line and exit code 1, not a traceback."""
+    """Run the verb; a problem the user can mend is a message and an exit code, not a traceback."""
     try:
         app()
     except SecondlookError as problem:
         sys.stderr.write(f"secondlook: {problem}\n")
-        sys.exit(1)
+        sys.exit(exit_code(problem))
     except BrokenPipeError:  # `secondlook search … | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +13,11 @@ import typer
 from secondlook.cli.train import watched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from secondlook.evaluate.ablation import Ablated
-    from secondlook.train.recipe import Recipe
+    from secondlook.train.ablation import Variant
+    from secondlook.train.run import Job
 
 
 def ablate(
@@ -43,27 +45,33 @@ def ablate(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or mps.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only name what would be trained.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Only say what would be trained, and about how long it would take."
+        ),
     ] = False,
 ) -> None:
     """Train a recipe without each of its parts, and the plain one with each, and compare.
 
-    All with the same seeds and as many training steps. The table, as DR-BERT's table 1, has the
-    mean and deviation over seeds and tests each recipe against the whole, corrected for their
-    number; a sweep over negatives is drawn, as its figure 5. Interrupted, the same command goes on
-    where it stopped.
+    All with the same random seeds, and all score as many pairs in training, in steps of as many
+    pairs; all but those without noise reduction learn from the same data. The table, as DR-BERT's
+    table 1, has the mean and deviation over seeds and tests each recipe against the whole,
+    corrected for their number; a sweep over negatives is drawn, as its figure 5. Interrupted, the
+    same command goes on where it stopped.
 
     [bold]Example[/bold]
 
       secondlook ablate my.toml -o ablations --test groups/test.parquet --negatives 1 --negatives 5
     """
-    from secondlook.train.ablation import WHOLE, negatives_of, swept, variants
+    from secondlook.train.ablation import WHOLE, negatives_of, swept, variants, work_of
     from secondlook.train.recipe import read_recipe
+    from secondlook.train.run import job
 
-    made = variants(read_recipe(recipe), negatives or ())
+    folder = data or recipe.parent
+    whole = job(read_recipe(recipe), folder, output / WHOLE, base=base, device=device)
+    made = variants(whole.recipe, work_of(whole), negatives or ())
     if dry_run:
-        for name, one in made.items():
-            typer.echo(f"{name}: {', '.join(phase.phase for phase in one.phases)}")
+        _show_plan(made, seeds, whole)
         return
     import numpy as np
 
@@ -72,12 +80,11 @@ def ablate(
 
     figures: dict[str, list[dict[str, float]]] = {name: [] for name in made}
     for extra in range(seeds):
-        for name, one in made.items():
-            seeded = one.model_copy(update={"seed": one.seed + extra})
-            place = output / f"{_slug(name)}.{seeded.seed}"
-            typer.echo(f"{name}, seed {seeded.seed}", err=True)
-            values = _measured(seeded, place, data or recipe.parent, test, measure, base, device)
-            figures[name].append(values)
+        for name, variant in made.items():
+            seed = whole.recipe.seed + extra
+            typer.echo(f"{name}, seed {seed}", err=True)
+            work = _job(variant, seed, output / f"{_slug(name)}.{seed}", whole)
+            figures[name].append(_measured(work, test, measure))
         known = {name: values for name, values in figures.items() if values}
         rows = ablation(known, np.random.default_rng(0))
         table = markdown(rows, measure)
@@ -86,7 +93,7 @@ def ablate(
             names = {WHOLE, *map(swept, negatives)}
             _draw_sweep(
                 output / "negatives.svg",
-                [(negatives_of(made[row.name]), row) for row in rows if row.name in names],
+                [(negatives_of(made[row.name].recipe), row) for row in rows if row.name in names],
                 measure,
             )
     typer.echo(table)
@@ -113,15 +120,45 @@ def _slug(name: str) -> str:
     return re.sub(r"\W+", "-", name.replace("−", "without").replace("+", "with")).lower()
 
 
-def _measured(
-    recipe: Recipe,
-    place: Path,
-    data: Path,
-    test: Path,
-    measure: str,
-    base: str | None,
-    device: str | None,
-) -> dict[str, float]:
+def _show_plan(made: Mapping[str, Variant], seeds: int, whole: Job) -> None:
+    """What would be trained, and how long about: all take as long as the whole, at most."""
+    from secondlook.train.budget import duration
+    from secondlook.train.plan import estimate
+
+    typer.echo("| recipe | phases | steps | pairs |\n|---|---|---|---|")
+    for name, one in made.items():
+        phases: list[str] = [phase.phase for phase in one.recipe.phases]
+        if one.cleaned:
+            phases.append("on data that the whole cleaned")
+        typer.echo(f"| {name} | {', '.join(phases)} | {one.steps:,} | {one.pairs:,} |")
+    typer.echo("trying a few steps of the whole, to see how fast it is here", err=True)
+    seconds = estimate(replace(whole, recipe=next(iter(made.values())).recipe)).seconds
+    typer.echo(
+        f"{len(made)} recipes with {seeds} seeds, each about {duration(seconds)}: in all about "
+        f"{duration(seconds * len(made) * seeds)}, without what cannot be estimated"
+    )
+
+
+def _job(variant: Variant, seed: int, place: Path, whole: Job) -> Job:
+    """The training of one recipe; files that the whole cleaned with this seed are found here."""
+    from secondlook.train.run import job
+
+    work = job(
+        variant.recipe.model_copy(update={"seed": seed}),
+        whole.data.folder,
+        place,
+        base=whole.base,
+        device=whole.device,
+    )
+    cleaned = tuple(_cleaned(place.parent, seed) / name for name in variant.cleaned)
+    return replace(work, data=replace(work.data, train=(*work.data.train, *cleaned)))
+
+
+def _cleaned(output: Path, seed: int) -> Path:
+    return output / f"cleaned.{seed}"
+
+
+def _measured(work: Job, test: Path, measure: str) -> dict[str, float]:
     """The ranker's values per query; trained and measured now, or by an earlier call."""
     from shutil import rmtree
 
@@ -130,11 +167,11 @@ def _measured(
     from secondlook.score.ranker import Ranker
     from secondlook.train.groups import Groups
     from secondlook.train.recipe import resolved
-    from secondlook.train.run import job, train
+    from secondlook.train.run import train
     from secondlook.train.validation import Validation
 
-    groups = Groups([test])
-    made_of = {"recipe": resolved(recipe), "test": groups.fingerprint, "measure": measure}
+    groups, place = Groups([test]), work.output
+    made_of = {"recipe": resolved(work.recipe), "test": groups.fingerprint, "measure": measure}
     done = place.with_name(f"{place.name}.json")
     if done.is_file():
         kept = json.loads(done.read_text("utf-8"))
@@ -145,9 +182,24 @@ def _measured(
         values: dict[str, float] = kept["values"]
         return values
     with watched() as watch:
-        work = job(recipe, data, place, base=base, watch=watch, device=device)
-        train(work, resume=True)
-    values = Validation(groups, measure).per_query(Ranker.load(place, device=device))
+        train(replace(work, watch=watch), resume=True)
+    values = Validation(groups, measure).per_query(Ranker.load(place, device=work.device))
+    _keep_cleaned(work)
     write_at_once(done, json.dumps({"made of": made_of, "values": values}) + "\n")
     rmtree(work.work, ignore_errors=True)  # the phases' checkpoints; the ranker stays
     return values
+
+
+def _keep_cleaned(work: Job) -> None:
+    """What its noise reduction left, for the recipes that learn from it."""
+    from shutil import copyfile
+
+    from secondlook.train.ablation import cleaned_file
+    from secondlook.train.settings import DenoisePhase
+
+    for at, phase in enumerate(work.recipe.phases):
+        if isinstance(phase, DenoisePhase):
+            folder = _cleaned(work.output.parent, work.recipe.seed)
+            folder.mkdir(exist_ok=True)
+            left = work.work / f"{at + 1:02}-{phase.phase}.work" / "denoised.parquet"
+            copyfile(left, folder / cleaned_file(at))

@@ -1,17 +1,23 @@
-"""Make a ranker's scores probabilities."""
+"""Make a ranker's scores probabilities, or give them a scale."""
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import ScaleCorpus  # noqa: TC001 - typer reads it
+
+if TYPE_CHECKING:
+    from secondlook.model.settings import FittedOn, RankerSettings
+    from secondlook.score.calibration import Calibration, Fitted
+
 
 class Kind(StrEnum):
-    """The map from scores to probabilities."""
+    """The map from raw scores to probabilities."""
 
     platt = "platt"
     isotonic = "isotonic"
@@ -19,58 +25,100 @@ class Kind(StrEnum):
 
 def calibrate(
     ranker: Annotated[Path, typer.Argument(help="The ranker's folder; it is changed.")],
-    run: Annotated[str, typer.Option(help="A run of this ranker before it fused.")],
-    qrels: Annotated[str, typer.Option(help="The judgments.")],
+    run: Annotated[
+        str | None, typer.Option(help="A run of this ranker's raw scores: `rerank --raw`.")
+    ] = None,
+    qrels: Annotated[str | None, typer.Option(help="The judgments.")] = None,
+    corpus: ScaleCorpus = None,
+    queries: Annotated[
+        str | None, typer.Option(help="With --corpus: queries, in place of titles.")
+    ] = None,
     kind: Annotated[
         Kind, typer.Option(help="platt has two numbers to fit; isotonic wants 1,000 pairs or more.")
     ] = Kind.platt,
     relevant_from: Annotated[int, typer.Option(help="The lowest grade that is relevant.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
 ) -> None:
-    """Fit probabilities to a ranker's scores and store the fit in the ranker.
+    """Fit a ranker's relevance scores and store the fit in the ranker.
 
-    Users then see, for each document, how likely it is to be relevant, and can set a threshold
-    that means something. The order of documents does not change, nor do raw scores in runs.
-    The error is measured on queries that the fit has not seen (5 folds over queries).
+    With --run and --qrels, scores become probabilities, and a threshold means something. Judgments
+    may name relevant documents only: then all other hits of the run count as not relevant. The
+    error is measured on queries that the fit has not seen (5 folds over queries).
 
-    [bold]Example[/bold]
+    Without judgments, scores get a scale on which related texts lie near 1 and unrelated texts
+    near 0: texts of your own corpus with --corpus, else the built-in reference pairs. The order of
+    documents never changes, nor do raw scores in runs.
 
-      secondlook calibrate my.ranker --run reranked.trec --qrels qrels/dev.tsv
+    [bold]Examples[/bold]
+
+      secondlook calibrate my.ranker --run raw.trec --qrels qrels/dev.tsv
+
+      secondlook calibrate my.ranker --corpus my.index
     """
-    from secondlook.data import read_qrels, read_run
-    from secondlook.evaluate.calibration import (
-        cross_validated,
-        expected_calibration_error,
-        fit_isotonic,
-        fit_platt,
-        judged_pairs,
-        sigmoid,
-    )
+    from secondlook.cli.progress import busy
     from secondlook.model.checkpoint import open_checkpoint, write_settings
-    from secondlook.model.settings import IsotonicCalibration, PlattCalibration
 
     settings = open_checkpoint(ranker).settings
-    pairs = judged_pairs(read_qrels(qrels), read_run(run), relevant_from)
-    calibration: PlattCalibration | IsotonicCalibration
-    if kind is Kind.platt:
-        held_out = cross_validated(pairs, fit_platt)
-        platt = fit_platt(pairs.scores, pairs.relevant)
-        calibration = PlattCalibration(slope=platt.slope, intercept=platt.intercept)
+    if run is not None:
+        if qrels is None or corpus is not None:
+            raise typer.BadParameter("needs --qrels, and no --corpus", param_hint="--run")
+        with busy("reading run and judgments"):
+            fitted = _by_judgments(settings, run, qrels, kind, relevant_from)
+        calibration: Calibration = fitted.calibration
+        told, figures = _told(ranker, kind, fitted)
+        write_settings(ranker, settings.model_copy(update={"calibration": calibration}))
     else:
-        held_out = cross_validated(pairs, fit_isotonic)
-        steps = fit_isotonic(pairs.scores, pairs.relevant)
-        calibration = IsotonicCalibration(
-            scores=tuple(steps.scores.tolist()), probabilities=tuple(steps.probabilities.tolist())
-        )
-    before = expected_calibration_error(sigmoid(pairs.scores), pairs.relevant)
-    after = expected_calibration_error(held_out, pairs.relevant)
-    write_settings(ranker, settings.model_copy(update={"calibration": calibration}))
+        if corpus is None and (queries or qrels):
+            raise typer.BadParameter("--qrels needs --run, or --corpus and --queries")
+        calibration = _by_texts(ranker, corpus, queries, qrels)
+        assert calibration.fitted_on is not None
+        told, figures = f"{ranker}: {told_scale(calibration.fitted_on)}", {}
     if as_json:
-        figures = {"pairs": len(pairs.scores), "relevant": int(pairs.relevant.sum())}
-        typer.echo(json.dumps(figures | {"ece_before": before, "ece_after": after}))
+        assert calibration.fitted_on is not None
+        recorded = calibration.fitted_on.model_dump(exclude={"queries"})
+        typer.echo(json.dumps(recorded | figures))
         return
-    typer.echo(
-        f"{ranker}: {kind} scaling from {len(pairs.scores):,} judged pairs "
-        f"({pairs.relevant.sum():,} relevant)\n"
-        f"expected calibration error {before:.3f} before (sigmoid), {after:.3f} after"
+    typer.echo(told)
+
+
+def told_scale(fitted_on: FittedOn) -> str:
+    """What a scale without judgments was fitted on."""
+    return (
+        f"scores from 0 to 1 by {fitted_on.source}: {fitted_on.relevant:,} related and "
+        f"{fitted_on.pairs - fitted_on.relevant:,} unrelated pairs\n"
+        f"assumed: {fitted_on.assumed}"
     )
+
+
+def _by_judgments(
+    settings: RankerSettings, run: str, qrels: str, kind: Kind, relevant_from: int
+) -> Fitted:
+    from secondlook.data import read_qrels, read_run, run_tag
+    from secondlook.score.calibration import fit_to_judgments, raw_scores_of
+
+    rankings = raw_scores_of(settings, read_run(run), run_tag(run))
+    return fit_to_judgments(
+        settings, rankings, read_qrels(qrels), kind=kind.value, relevant_from=relevant_from
+    )
+
+
+def _by_texts(
+    ranker: Path, corpus: str | None, queries: str | None, qrels: str | None
+) -> Calibration:
+    from secondlook.cli.documents import scale_pairs
+    from secondlook.score.default_scale import store_scale
+    from secondlook.score.ranker import Ranker
+
+    return store_scale(ranker, Ranker.load(ranker), scale_pairs(corpus, queries, qrels))
+
+
+def _told(ranker: Path, kind: Kind, fitted: Fitted) -> tuple[str, dict[str, float]]:
+    on = fitted.fitted_on
+    told = f"{ranker}: {kind} scaling from {on.pairs:,} pairs ({on.relevant:,} relevant)"
+    if on.assumed:
+        told += f"\nassumed: {on.assumed}"
+    told += (
+        f"\nexpected calibration error {fitted.error_before:.3f} before, "
+        f"{fitted.error_after:.3f} after"
+    )
+    return told, {"ece_before": fitted.error_before, "ece_after": fitted.error_after}

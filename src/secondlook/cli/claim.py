@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import json
+from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+CONTENTS = "the contents of "
+"""Begins the names of values that are digests, which say nothing to people."""
+
+
+def contents(paths: Iterable[Path]) -> str:
+    """A digest of the files and their names; a gigabyte takes a second or two."""
+    whole = sha256()
+    for path in sorted(paths):
+        with path.open("rb") as file:
+            whole.update(f"{path.name}\0{file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return whole.hexdigest()
 
 
 def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> None:
@@ -22,7 +35,7 @@ def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> N
     kept = folder / "asked.json"
     before = json.loads(kept.read_text("utf-8")) if kept.is_file() else {}
     others = [
-        f"{name} {value}"
+        f"other {name.removeprefix('the ')}" if name.startswith(CONTENTS) else f"{name} {value}"
         for name, value in before.items()
         if asked[name][0] != value and asked[name][1].exists()
     ]

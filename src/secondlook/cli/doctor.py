@@ -32,15 +32,21 @@ def doctor(
         str | None,
         typer.Option(help="An OpenSearch or Elasticsearch cluster to look for.", metavar="URL"),
     ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(help="An index folder to verify: reads all of it.", metavar="INDEX"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what is here: versions, CPU and memory, accelerators, extras, engines.
 
     What is missing comes with the command that installs it.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       secondlook doctor --url http://localhost:9200
+
+      secondlook doctor --index my.index
     """
     from sqlite3 import sqlite_version
 
@@ -60,6 +66,7 @@ def doctor(
             part: _how_to_get(part) for part in packages if None in packages[part].values()
         },
         "engines": engines(packages, url),
+        "index": verified(index) if index else None,
     }
     if as_json:
         typer.echo(json.dumps(report, indent=2))
@@ -171,13 +178,24 @@ def engines(
     }
 
 
+def verified(folder: Path) -> str:
+    """What an index folder holds; raises where it is damaged or was changed."""
+    from secondlook.retrieve import open_index
+
+    index = open_index(folder)
+    index.verify()
+    return f"{folder} is as it was made: {index.card.documents:,} documents, {index.card.engine}"
+
+
 def _cluster(url: str) -> tuple[bool, str]:
     """Whether a search engine answers there, asked as the engine asks, and what was heard."""
-    from secondlook.retrieve.cluster import Cluster, OpenSearchSettings
+    from secondlook.retrieve.access import Access, Route, plain_urls
+    from secondlook.retrieve.cluster import Cluster
 
     try:
-        settings = OpenSearchSettings.model_validate({"urls": [url], "name": "doctor"})
-        version = Cluster.connect(settings).request("GET", "/", within=5)["version"]
+        access = Access.from_environment(os.environ)
+        cluster = Cluster.connect(Route.named_by_user(access, plain_urls([url])))
+        version = cluster.request("GET", "/", needs=("version",), within=5)["version"]
         return True, f"{url} is {version.get('distribution', 'elasticsearch')} {version['number']}"
     except SecondlookError as problem:
         return False, str(problem)
@@ -234,6 +252,7 @@ def _facts(report: Mapping[str, Any]) -> dict[str, str]:
             name: f"{'usable' if engine['usable'] else 'not usable'}; {engine['note']}"
             for name, engine in report["engines"].items()
         },
+        **({"index": report["index"]} if report["index"] else {}),
     }
 
 

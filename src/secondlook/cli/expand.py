@@ -9,7 +9,15 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource, Ray  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import (
+    CorpusFormat,
+    CorpusSource,
+    Device,
+    QueriesSource,
+    Ray,
+    Replace,
+    refuse_to_overwrite,
+)
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 app = typer.Typer(
@@ -21,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-_AT_ONCE = 16  # documents: some hundred rows of the decoder
+_AT_ONCE = 8  # documents: some dozens of rows of the decoder
 
 
 @app.command(ITSELF)
@@ -43,6 +51,7 @@ def expand(
     seed: Annotated[int, typer.Option(help="Of the draws, with each document's id.")] = 1,
     device: Device = None,
     ray: Ray = None,
+    replace: Replace = False,
 ) -> None:
     """Sample queries that each document may answer.
 
@@ -57,16 +66,18 @@ def expand(
       secondlook expand corpus.jsonl.gz --expander my.expander --ranker my.ranker --keep 0.3
       -o expanded.jsonl.gz
     """
-    from secondlook.cli.progress import progress
+    from secondlook.cli.progress import progress, track
     from secondlook.data import Fingerprint, read_corpus
     from secondlook.model.checkpoint import files_fingerprint, open_checkpoint
     from secondlook.model.doc2query import locate_expander
     from secondlook.retrieve.expand import best
     from secondlook.scale.documents import expanding, made
 
+    refuse_to_overwrite(output, replace=replace)
     asker = locate_expander(expander)
     judge = None if ranker is None else open_checkpoint(ranker).folder
-    fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
+    documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
+    fingerprint = Fingerprint.of(documents)
     job = {
         "corpus": fingerprint.digest(),
         "expander": files_fingerprint(asker),

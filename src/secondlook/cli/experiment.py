@@ -32,6 +32,11 @@ class Experiment(Settings):
     others: tuple[str, ...] = ()
     """Further runs that were tested with it: p-values are corrected for these too, as by `compare`
     of all of them."""
+    untuned: tuple[str, ...] = ()
+    """The run of the ranker before it was tuned, which the new one is tested against, too."""
+    raw: tuple[str, ...] = ()
+    """The ranker's raw scores of the same hits (`rerank --raw`), for the calibration of a ranker
+    that fuses: a calibration is of raw scores."""
     corpus: str | None = None
     """An index folder or a corpus file: texts for the queries' stories and two breakdowns."""
     ranker: str | None = None
@@ -55,7 +60,7 @@ def _placed(experiment: Experiment, folder: Path) -> Experiment:
 
     placed: dict[str, object] = {
         key: tuple(map(place, getattr(experiment, key)))
-        for key in ("qrels", "queries", "base", "new", "others")
+        for key in ("qrels", "queries", "base", "new", "others", "untuned", "raw")
     }
     if experiment.corpus:
         placed["corpus"] = place(experiment.corpus)

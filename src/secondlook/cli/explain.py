@@ -104,12 +104,15 @@ def _show(said: "Explanation") -> None:
         "vocabulary",
         style="dim",
     )
-    if said.cut:
-        console.print(f"{said.cut} tokens of the document were not seen", style="yellow")
+    for side, cut in (("query", said.cut_query), ("document", said.cut)):
+        if cut:
+            console.print(f"{cut} tokens of the {side} were not seen", style="yellow")
     if len(said.windows) > 1:
         scores = ", ".join(f"{window.score:.3f}" for window in said.windows)
         console.print(f"windows: {scores}; words are of number {said.window + 1}")
     console.print(_attributions(said))
+    if said.attention_note:
+        console.print(f"attention: {said.attention_note}")
     for one in said.attention:
         console.print(_attention(said, one))
 

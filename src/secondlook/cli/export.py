@@ -50,9 +50,11 @@ def export(
 
       secondlook export ranker --to onnx
     """
+    from secondlook.cli.progress import busy
     from secondlook.score.export import export_ranker
 
-    made = export_ranker(ranker, to.value, precision.value)
+    with busy(f"exporting to {to.value}"):
+        made = export_ranker(ranker, to.value, precision.value)
     if as_json:
         result = {
             "graph": str(made.export.graph),

@@ -56,6 +56,8 @@ def tune(
     from secondlook.data import read_qrels, read_run
     from secondlook.model.checkpoint import open_checkpoint, write_settings
     from secondlook.score import tuning
+    from secondlook.score.default_scale import reference_pairs, store_scale
+    from secondlook.score.ranker import Ranker
 
     settings = open_checkpoint(ranker).settings
     windows = settings.encode.windows
@@ -67,7 +69,10 @@ def tune(
     if curve is not None:
         _draw(curve, tried, best, measure)
     if not dry_run:
-        write_settings(ranker, _with(settings, best))
+        changed = _with(settings, best)
+        write_settings(ranker, changed)
+        if changed.calibration is None:
+            store_scale(ranker, Ranker.load(ranker), reference_pairs())
     found |= {"measure": measure, "stored": not dry_run} | _spelled(best)
     typer.echo(json.dumps(found) if as_json else _report(ranker, found, settings, best))
 
@@ -160,7 +165,10 @@ def _report(ranker: Path, found: dict[str, Any], settings: RankerSettings, best:
     pooled = f", windows pooled by {found['pooling']}" if best.pooling else ""
     lines.append(f"{ranker}: {chosen}{pooled}{'' if found['stored'] else ' (not stored)'}")
     if found["stored"] and settings.calibration and _with(settings, best).calibration is None:
-        lines.append("its probabilities were for another pooling and are gone: calibrate it anew")
+        lines.append(
+            "its calibration was for another pooling; scores have the scale of the reference pairs "
+            "until it is calibrated anew"
+        )
     return "\n".join(lines)
 
 

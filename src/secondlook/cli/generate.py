@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from secondlook.types import Document, Query, Ranking
 
-_AT_ONCE = 16  # passages
+_AT_ONCE = 8  # passages
 
 
 def generate(
@@ -47,7 +47,7 @@ def generate(
 
       secondlook generate corpus.jsonl --index my.index --expander my.expander -o generated
     """
-    from secondlook.cli.progress import progress, track
+    from secondlook.cli.progress import busy, progress, track
     from secondlook.data import read_corpus
     from secondlook.data.lines import lines
     from secondlook.data.origin import write_made
@@ -59,8 +59,9 @@ def generate(
     from secondlook.score.predicted_queries import PredictedQueries
     from secondlook.train.generate import Asked, brought_back, round_trip, sampled
 
-    search, corpus_fingerprint = _search(index, ranker, within)
-    ask = PredictedQueries(load_expander(expander), count, top_k=10, seed=seed, device=device)
+    with busy("loading the models"):
+        search, corpus_fingerprint = _search(index, ranker, within)
+        ask = PredictedQueries(load_expander(expander), count, top_k=10, seed=seed, device=device)
     chosen = sampled(track(read_corpus(corpus), "reading", "documents"), passages, seed)
     output.mkdir(parents=True, exist_ok=True)
     listed = output / "asked.jsonl"

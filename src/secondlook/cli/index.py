@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,8 +37,15 @@ def index(
     b: Annotated[float, typer.Option(help="BM25's weight of document length.", min=0, max=1)] = 0.4,
     url: Annotated[
         list[str] | None,
-        typer.Option(help="A node of the cluster; give several to survive the loss of one."),
+        typer.Option(
+            help="A node of the cluster, or its load balancer. Default: OPENSEARCH_URL, or "
+            "http://localhost:9200."
+        ),
     ] = None,
+    discover: Annotated[
+        bool,
+        typer.Option(help="Ask the cluster for its other nodes, for when the named ones fail."),
+    ] = True,
     name: Annotated[
         str | None, typer.Option(help="The index's name on the cluster; default: the folder's.")
     ] = None,
@@ -49,7 +57,8 @@ def index(
 ) -> None:
     """Index a corpus for the first look.
 
-    BEIR, MS MARCO, TREC CAR and ir_datasets corpora are read as they are, gz and zst included.
+    BEIR, MS MARCO, Pyserini's JSON, TREC CAR and ir_datasets corpora are read as they are, gz and
+    zst included.
     INDEX is a folder; `search`, `retrieve` and `rerank` need nothing else.
 
     An interrupted run leaves no half index; run it again (on a cluster it goes on where it was).
@@ -62,7 +71,8 @@ def index(
     """
     from secondlook.cli.progress import track
     from secondlook.data import read_corpus
-    from secondlook.errors import IndexProblem
+    from secondlook.data.formats import corpus_file
+    from secondlook.errors import DuplicateId, IndexProblem
     from secondlook.retrieve.folder import CARD, Index
 
     if (folder / CARD).exists() and not replace:
@@ -77,12 +87,19 @@ def index(
         case Engine.bm25s:
             from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 
-            built = Bm25Index.build(folder, Documents(), Bm25Settings(k1=k1, b=b))
+            try:
+                built = Bm25Index.build(folder, Documents(), Bm25Settings(k1=k1, b=b))
+            except DuplicateId as twice:
+                path = corpus_file(corpus, corpus_format)
+                raise (twice.in_file(path) if path else twice) from twice
         case Engine.opensearch:
+            from secondlook.retrieve.access import Access
             from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 
+            named = url or Access.from_environment(os.environ).urls
             settings = OpenSearchSettings(
-                urls=tuple(url or ["http://localhost:9200"]),
+                urls=tuple(named or ["http://localhost:9200"]),
+                discover=discover,
                 name=name or folder.name,
                 shards=shards,
                 replicas=replicas,

@@ -14,7 +14,7 @@ def key(
 ) -> None:
     """Make a key for `secondlook serve --keys` and print it, this once.
 
-    The file holds a hash only. To take a key back, delete its line and start the server anew.
+    The file holds a hash only. To take a key back, delete its line and send the server SIGHUP.
 
     [bold]Example[/bold]
 

@@ -1,19 +1,103 @@
-"""One look for all long work: a bar on standard error, and nothing where nobody watches."""
+"""One look for all long work: a bar on standard error, or in a log a line every half minute."""
 
 from __future__ import annotations
 
+import sys
+import threading
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from rich.progress import Progress
+
 T = TypeVar("T")
+
+FIRST_LINE_AFTER, LINE_EVERY = 2.0, 30.0
+"""Seconds; work that is over before the first line is silent in a log."""
 
 
 @contextmanager
 def progress(doing: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """Gives a function to call with how many more are done; shows speed and time left."""
+    began, done = monotonic(), 0
+
+    def line() -> str:
+        seconds = monotonic() - began
+        of = "" if total is None else f"/{total:,}"
+        speed = f" · {done / seconds:,.1f} {unit}/s" if done and seconds else ""
+        return f"{doing}: {done:,}{of} {unit}{speed} · {seconds:,.0f} s"
+
+    with _bar(unit) as bar, lines(line, only_if=bar.disable):
+        task = bar.add_task(doing, total=total)
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            bar.advance(task, more)
+
+        yield advance
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """For work that cannot be counted: shows that it goes on, and for how long."""
+    began = monotonic()
+
+    def line() -> str:
+        return f"{doing}: {monotonic() - began:,.0f} s"
+
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status(f"{doing} …"):
+            yield
+    else:
+        with lines(line):
+            yield
+
+
+def track(items: Iterable[T], doing: str, unit: str, total: int | None = None) -> Iterator[T]:
+    """Pass the items through and show how many have come, how fast, and the time left."""
+    with progress(doing, unit, total) as advance:
+        for item in items:
+            yield item
+            advance(1)
+
+
+@contextmanager
+def lines(
+    line: Callable[[], str],
+    write: Callable[[str], object] = lambda text: sys.stderr.write(f"{text}\n"),
+    *,
+    only_if: bool = True,
+) -> Iterator[None]:
+    """Write a line soon after the start and every half minute, however long one step takes."""
+    if not only_if:
+        yield
+        return
+    over = threading.Event()
+
+    def tell() -> None:
+        pause = FIRST_LINE_AFTER
+        while not over.wait(pause):
+            write(line())
+            sys.stderr.flush()
+            pause = LINE_EVERY
+
+    teller = threading.Thread(target=tell, name="progress", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+def _bar(unit: str) -> Progress:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -41,14 +125,4 @@ def progress(doing: str, unit: str, total: int | None = None) -> Iterator[Callab
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(doing, total=total)
-        yield lambda more: bar.advance(task, more)
-
-
-def track(items: Iterable[T], doing: str, unit: str, total: int | None = None) -> Iterator[T]:
-    """Pass the items through and show how many have come, how fast, and the time left."""
-    with progress(doing, unit, total) as advance:
-        for item in items:
-            yield item
-            advance(1)
+    return Progress(*columns, console=console, disable=not console.is_terminal)

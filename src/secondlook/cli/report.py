@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     import numpy as np
 
     from secondlook.cli.experiment import Experiment
     from secondlook.evaluate.breakdown import Facet
+    from secondlook.evaluate.calibration import Reliability
     from secondlook.evaluate.compare import Comparisons, Difference
-    from secondlook.evaluate.report import Calibrated, ShownHit, Story
+    from secondlook.evaluate.report import ShownHit, Story
+    from secondlook.model.settings import RankerSettings
     from secondlook.types import Document, Qrels, Query, Ranking
 
 
@@ -61,11 +63,12 @@ def report(
     queries = asked(about.queries, qrels)
     base, new = rankings(about.base, qrels), rankings(about.new, qrels)
     names = [" + ".join(Path(path).name for path in paths) for paths in (about.base, about.new)]
-    found = _compared(about, qrels, queries, (names[0], base), (names[1], new), rng)
+    found, gain = _compared(about, qrels, queries, (names[0], base), (names[1], new), rng)
     first = found.runs[0].differences[0]
     known = texts(about.corpus, _wanted(about, qrels, base, new)) if about.corpus else {}
     facets = _facets(about, qrels, queries, base, known)
     reranked = same_hits(base, new) == 1.0
+    calibrated, reason = _calibrated(about, qrels, new)
     page = report_page(
         Report(
             about.title,
@@ -73,8 +76,10 @@ def report(
             tuple(break_down(first, facet, rng) for facet in facets),
             tuple(depth_curve(qrels, base, new, first.measure)) if reranked else (),
             _stories(first, qrels, queries, base, new, known),
-            _calibrated(about, qrels, new),
+            calibrated,
+            no_calibration=reason,
             **_of_ranker(about),
+            gain=gain,
             commands=(
                 *about.commands,
                 f"secondlook report {experiment.name} -o {output.name} --seed {seed}",
@@ -92,17 +97,22 @@ def _compared(
     base: tuple[str, Sequence[Ranking]],
     new: tuple[str, Sequence[Ranking]],
     rng: np.random.Generator,
-) -> Comparisons:
-    """The new run alone, as a comparison of all runs finds it."""
+) -> tuple[Comparisons, str]:
+    """The new run alone, as a comparison of all runs finds it, and what tuning itself brought."""
     from dataclasses import replace
 
     from secondlook.cli.experiment import rankings
     from secondlook.evaluate.compare import compare
+    from secondlook.evaluate.tuned import compare_tuned
 
     texts = {query.id: query.text for query in queries}
+    if about.untuned:
+        untuned = "untuned", rankings(about.untuned, qrels)
+        tests = compare_tuned(qrels, base, untuned, new, about.measures, rng=rng, texts=texts)
+        return replace(tests.first_stage, runs=(tests.tuned,)), tests.gain_sentence()
     others = [(path, rankings([path], qrels)) for path in about.others]
     found = compare(qrels, base, [*others, new], about.measures, rng=rng, texts=texts)
-    return replace(found, runs=found.runs[-1:])
+    return replace(found, runs=found.runs[-1:]), ""
 
 
 def _wanted(
@@ -199,36 +209,35 @@ def _stories(
     )
 
 
-def _calibrated(about: Experiment, qrels: Qrels, new: Sequence[Ranking]) -> Calibrated | None:
-    """By the ranker's own calibration; without one, what calibrating would give new queries."""
-    from secondlook.evaluate import calibration as by
-    from secondlook.evaluate.report import Calibrated
-
-    try:
-        pairs = by.judged_pairs(qrels, new, about.relevant_from)
-        own = _own_calibration(about)
-        if own is not None:
-            probabilities, how = own(pairs.scores), "as the ranker has it"
-        else:
-            probabilities = by.cross_validated(pairs, by.fit_platt)
-            how = "as `secondlook calibrate` would make it (cross-validated)"
-    except by.NothingToCalibrate:
-        return None
-    error = by.expected_calibration_error(probabilities, pairs.relevant)
-    return Calibrated(probabilities, pairs.relevant, error, how)
-
-
-def _own_calibration(about: Experiment) -> Callable[[Any], np.ndarray[Any, Any]] | None:
-    import numpy as np
-
+def _calibrated(
+    about: Experiment, qrels: Qrels, new: Sequence[Ranking]
+) -> tuple[Reliability | None, str]:
+    """How far probabilities are off, or why that is not known."""
+    from secondlook.cli.experiment import rankings
+    from secondlook.data import run_tag
+    from secondlook.errors import SecondlookError
     from secondlook.model.checkpoint import open_checkpoint
-    from secondlook.score.calibration import calibrate
+    from secondlook.score.calibration import raw_scores_of, reliability
 
     settings = open_checkpoint(about.ranker).settings if about.ranker else None
-    if settings is None or settings.calibration is None:
-        return None
-    own = settings.calibration
-    return lambda scores: calibrate(scores.astype(np.float32), own).astype(np.float64)
+    run = rankings(about.raw, qrels) if about.raw else new
+    try:
+        if settings is not None:
+            run = raw_scores_of(settings, run, run_tag((about.raw or about.new)[0]))
+        return reliability(settings, run, qrels, about.relevant_from), ""
+    except SecondlookError as reason:
+        return None, str(reason)
+
+
+def _fitted(settings: RankerSettings) -> Iterator[tuple[str, dict[str, float]]]:
+    """What was fitted to the ranker's scores after training."""
+    if settings.calibration is not None:
+        numbers = settings.calibration.model_dump().items()
+        figures = {name: value for name, value in numbers if isinstance(value, float)}
+        yield f"calibration ({settings.calibration.kind})", figures
+    if settings.fusion is not None:
+        weight = {"weight of the first stage": settings.fusion.weight}
+        yield f"score fusion ({settings.fusion.scale})", weight
 
 
 def _of_ranker(about: Experiment) -> dict[str, Any]:
@@ -238,9 +247,14 @@ def _of_ranker(about: Experiment) -> dict[str, Any]:
     from secondlook.model.checkpoint import locate, open_checkpoint
 
     folder = locate(about.ranker)
-    lineage = open_checkpoint(folder).settings.lineage
+    settings = open_checkpoint(folder).settings
+    lineage = settings.lineage
     told: dict[str, Any] = {
-        "lineage": ((lineage.base, {}), *((p.name, p.metrics) for p in lineage.phases))
+        "lineage": (
+            (lineage.base, {}),
+            *((p.name, p.metrics) for p in lineage.phases),
+            *_fitted(settings),
+        )
     }
     if (folder / "curve.png").is_file():
         told["curve"] = (folder / "curve.png").read_bytes()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import Ray, reachable
+from secondlook.cli.arguments import Ray, Replace, reachable, refuse_to_overwrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,10 +38,6 @@ class Precision(StrEnum):
     fp32 = "fp32"
     bf16 = "bf16"
     int8 = "int8"
-
-
-_PAIRS_AT_ONCE = 4096  # enough that pairs of like length meet, little to lose by a kill
-_DOCUMENTS_AT_ONCE = 256  # of a ranker with windows, each of which makes many pairs
 
 
 def rerank(
@@ -81,10 +77,12 @@ def rerank(
         Precision, typer.Option(help="auto takes what the ranker was exported to, else fp32.")
     ] = Precision.auto,
     ray: Ray = None,
+    replace: Replace = False,
 ) -> None:
     """Score every hit of a run anew with a ranker.
 
     The new run appears whole at the end. Interrupted, the same command goes on where it stopped.
+    A run that is there already is made anew only with --replace.
     How texts are cut, marked and pooled, and what the first look's scores add, is the ranker's own
     affair: there are no flags for it.
 
@@ -101,19 +99,23 @@ def rerank(
     """
     from functools import partial
 
-    from secondlook.cli.progress import progress
+    from secondlook.cli.progress import busy, progress
     from secondlook.data import read_queries, read_run
     from secondlook.data.partial import PartialRun
     from secondlook.rank import cut, with_tails
+    from secondlook.rank.batches import batches, parts
     from secondlook.retrieve import open_index
     from secondlook.scale.rerank import reranker
+    from secondlook.score.raw import run_tag
 
+    refuse_to_overwrite(output, replace=replace)
     asked = {query.id: query for query in read_queries(queries)}
     cheap, keep = _cascade(cascade)
-    digest, total = _survey(read_run(run), asked, queries, depth, keep)
-    corpus = open_index(index)
-    scorer = Watched(ranker, backend, precision)
-    chooser = Watched(cheap, backend, precision) if cheap else None
+    with busy("reading run and ranker"):
+        digest, total = _survey(read_run(run), asked, queries, depth, keep)
+        corpus = open_index(index)
+        scorer = Watched(ranker, backend, precision)
+        chooser = Watched(cheap, backend, precision) if cheap else None
     job = {
         "pairs": digest,
         "corpus": corpus.card.fingerprint,
@@ -122,16 +124,18 @@ def rerank(
         "keep": keep,
         "raw": raw,
     }
+    fused, tail = scorer.ranker.fusion is not None, depth is not None or chooser is not None
+    tag = run_tag(raw=raw, fused=fused, tail=tail)
     if ray is not None:
         if chooser or raw:
             raise typer.BadParameter("takes neither --cascade nor --raw yet", param_hint="--ray")
         tools = partial(
             reranker, index.absolute(), reachable(ranker), backend.value, precision.value
         )
-        batches = _batches(_cut(read_run(run), depth), scorer.at_once)
-        _on_ray(ray, output, job, tools, asked, batches, total, read_run(run))
+        work = parts(_cut(read_run(run), depth), scorer.at_once)
+        _on_ray(ray, output, job, tools, asked, work, total, read_run(run), tag)
         return
-    made = PartialRun(output, job)
+    made = PartialRun(output, job, tag)
     rankings, whole = _cut(read_run(run), depth), read_run(run)
     before = sum(_pairs(ranking, keep) for ranking in islice(rankings, made.finished))
     with progress("re-ranking", "pairs", total) as advance:
@@ -139,7 +143,7 @@ def rerank(
         scorer.advance = advance
         if chooser:
             chooser.advance = advance
-        for batch in _batches(rankings, scorer.at_once):
+        for batch in batches(rankings, scorer.at_once):
             wanted = [asked[ranking.query_id] for ranking in batch]
             if chooser:
                 batch = cut(wanted, batch, corpus, chooser, keep, chooser.ranker.fusion)
@@ -157,11 +161,12 @@ def _on_ray(
     job: Mapping[str, object],
     tools: Callable[[], Callable[[str], tuple[str, int]]],
     asked: Mapping[str, Query],
-    batches: Iterable[list[Ranking]],
+    work: Iterable[list[Ranking]],
     total: int,
     first: Iterable[Ranking],
+    tag: str,
 ) -> None:
-    """The same batches as on one machine, each a part of the job."""
+    """The same batches as on one machine, some of them a part of the job."""
     from itertools import chain
 
     from secondlook.cli.progress import progress
@@ -173,12 +178,12 @@ def _on_ray(
 
     parts = Parts(output, job)
     count = parts.give(
-        as_work([asked[ranking.query_id] for ranking in batch], batch) for batch in batches
+        as_work([asked[ranking.query_id] for ranking in some], some) for some in work
     )
     with progress("re-ranking", "pairs", total) as advance:
         run(address, parts.missing(count), tools, advance=advance)
     done = (read_run(path, "trec") for path in parts.results(count))
-    write_run(output, with_tails(chain.from_iterable(done), first), tag="secondlook")
+    write_run(output, with_tails(chain.from_iterable(done), first), tag=tag)
     parts.remove()
     typer.echo(f"{output}: {total:,} pairs")
 
@@ -188,10 +193,13 @@ class Watched:
 
     def __init__(self, source: str, backend: Backend, precision: Precision) -> None:
         from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.rank.batches import DOCUMENTS, PAIRS
         from secondlook.score.exports import fingerprint
         from secondlook.score.ranker import Ranker
 
-        self.ranker = Ranker.load(source, backend=backend.value, precision=precision.value)
+        self.ranker = Ranker.load(
+            source, backend=backend.value, precision=precision.value, same_on_any_machine=True
+        )
         self.advance: Callable[[int], None] = lambda _: None
         settings = self.ranker.settings
         self.made_of = {
@@ -200,8 +208,9 @@ class Watched:
             "fusion": settings.fusion and settings.fusion.model_dump(mode="json"),
             "backend": f"{backend.value} {precision.value}",
         }
-        self.at_once = _DOCUMENTS_AT_ONCE if settings.encode.windows else _PAIRS_AT_ONCE
+        self.at_once = DOCUMENTS if settings.encode.windows else PAIRS
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
+        self._cut_queries: set[str] = set()
 
     def look(
         self, queries: list[Query], rankings: list[Ranking], corpus: Corpus, *, raw: bool
@@ -225,6 +234,8 @@ class Watched:
         scored = self.ranker.scored(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
         self._cut_tokens += int(scored.cut.sum())
+        for place in scored.cut_query.nonzero()[0].tolist():
+            self._cut_queries.add(pairs[place][0].id)
         self._count(len(pairs), began)
         return scored.scores
 
@@ -239,8 +250,10 @@ class Watched:
         if self._seconds:
             rate = self._pairs / self._seconds
             spent += f" in {self._seconds:,.1f} s ({rate:,.1f} a second)"
+        if self._cut_queries:
+            spent += f"; queries cut short: {len(self._cut_queries):,}"
         if not self._cut_texts:
-            return f"{spent}, no text cut short"
+            return f"{spent}, no text cut short" if not self._cut_queries else spent
         return (
             f"{spent}; {self._cut_texts:,} of {self._pairs:,} texts were longer than the ranker "
             f"reads and cut short, by {self._cut_tokens / self._cut_texts:,.0f} tokens on average"
@@ -286,23 +299,3 @@ def _survey(
         digest.update("\x00".join((query.id, query.text, str(query.type), *hits)).encode() + b"\n")
         total += sum(_pairs(cut, keep) for cut in _cut([ranking], depth))
     return digest.hexdigest(), total
-
-
-def _batches(rankings: Iterable[Ranking], at_once: int) -> Iterator[list[Ranking]]:
-    """Whole rankings together, until they make a good number of pairs.
-
-    What is left at the end goes with the batch before it if it is less than half of one.
-    """
-    before: list[Ranking] = []
-    batch: list[Ranking] = []
-    pairs = 0
-    for ranking in rankings:
-        batch.append(ranking)
-        pairs += len(ranking.hits)
-        if pairs >= at_once:
-            if before:
-                yield before
-            before, batch, pairs = batch, [], 0
-    if pairs < at_once / 2:
-        before, batch = before + batch, []
-    yield from (rest for rest in (before, batch) if rest)

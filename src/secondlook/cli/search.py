@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,8 +73,9 @@ class _Shown:
     """What is shown of a hit of the last look."""
 
     score: float
-    """Where the looks are fused, the fused score; `ranker_score` is then the ranker's own."""
-    ranker_score: float | None = None
+    """With a ranker its relevance score, from 0 to 1, as the server gives it."""
+    raw_score: float | None = None
+    """The ranker's; None without one."""
     passage: tuple[int, int] | None = None
     """Where the best window of a document in windows begins and ends, in characters."""
 
@@ -89,16 +91,15 @@ def _second_look(
     encoded = ranker.encode([(query, text) for text in texts])
     scored = ranker.score_encoded(encoded)
     second = second_look(first, scored.scores, ranker.fusion)
-    own = ranker.shown(scored.scores).tolist()
-    final = {hit.doc_id: hit.score for hit in second.hits} if ranker.fusion else {}
     hits = {
-        hit.doc_id: _Shown(
-            score=final.get(hit.doc_id, own_score),
-            ranker_score=own_score if final else None,
-            passage=one.spans[best] if len(one.spans) > 1 else None,
-        )
-        for hit, own_score, one, best in zip(
-            first.hits, own, encoded, scored.best.tolist(), strict=True
+        hit.doc_id: _Shown(score, raw_score, one.spans[best] if len(one.spans) > 1 else None)
+        for hit, score, raw_score, one, best in zip(
+            first.hits,
+            ranker.relevance(scored.scores).tolist(),
+            scored.scores.tolist(),
+            encoded,
+            scored.best.tolist(),
+            strict=True,
         )
     }
     return second, hits
@@ -116,8 +117,8 @@ def _for_machines(
         if len(looks) > 1:
             first_rank, first_hit = first[hit.doc_id]
             one |= {"first_rank": first_rank, "first_score": first_hit.score}
-        if own.ranker_score is not None:
-            one["ranker_score"] = own.ranker_score
+        if own.raw_score is not None:
+            one |= {"raw_score": own.raw_score, "final_score": hit.score}
         if own.passage is not None:
             start, end = own.passage
             one["passage"] = {"start": start, "end": end, "text": document.text[start:end]}
@@ -165,6 +166,15 @@ def _cell(doc_id: str, score: float, moved: tuple[str, str] | None, snippet: Tex
     return head.append("\n").append_text(snippet)
 
 
+def _densest(starts: list[int]) -> int:
+    """The first place from which on the most of these places, in order, are in one snippet."""
+    within = {
+        begin: bisect_left(starts, begin + _SNIPPET - 20, lo=place) - place
+        for place, begin in enumerate(starts)
+    }
+    return max(within, key=within.__getitem__, default=0)
+
+
 def _snippet(document: Document, passage: tuple[int, int] | None, words: str) -> Text:
     """The stretch of the text or its passage with the most matched words, these highlighted."""
     from rich.text import Text
@@ -176,11 +186,7 @@ def _snippet(document: Document, passage: tuple[int, int] | None, words: str) ->
     text = document.text if passage is None else document.text[slice(*passage)]
     text = f"{document.title}. {text}" if document.title else text
     matched = [(start, end) for start, end, term in analyzer.spans(text) if term in wanted]
-    begin = max(
-        (start for start, _ in matched),
-        key=lambda begin: sum(begin <= start < begin + _SNIPPET - 20 for start, _ in matched),
-        default=0,
-    )
+    begin = _densest([start for start, _ in matched])
     begin = text.rfind(" ", 0, max(0, begin - 20)) + 1 if begin > 40 else 0
     shown = Text(text[begin : begin + _SNIPPET].replace("\n", " "))
     for start, end in matched:

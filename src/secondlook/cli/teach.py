@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Replace, refuse_to_overwrite
 from secondlook.cli.rerank import Backend, Precision, Watched
 
 if TYPE_CHECKING:
     from secondlook.train.groups import Group
 
-_GROUPS_AT_ONCE = 16  # little to lose by a kill
+_GROUPS_AT_ONCE = 8  # little to lose by a kill
 
 
 def teach(
@@ -26,6 +27,7 @@ def teach(
     output: Annotated[Path, typer.Option("--output", "-o", help="The group file to write.")],
     backend: Annotated[Backend, typer.Option(help="What runs the teacher.")] = Backend.auto,
     precision: Annotated[Precision, typer.Option(help="In which numbers.")] = Precision.auto,
+    replace: Replace = False,
 ) -> None:
     """Let a teacher score every candidate of training groups, for a student to learn from.
 
@@ -38,13 +40,15 @@ def teach(
       secondlook teach train.parquet --teacher cross-encoder/ms-marco-MiniLM-L6-v2
       -o taught.parquet
     """
-    from secondlook.cli.progress import progress
+    from secondlook.cli.progress import busy, progress
     from secondlook.data.partial import PartialLines
     from secondlook.model.checkpoint import base_name
     from secondlook.train.groups import Groups, write_groups
 
-    given = Groups([groups])
-    scorer = Watched(teacher, backend, precision)
+    refuse_to_overwrite(output, replace=replace)
+    with busy("loading the teacher"):
+        given = Groups([groups])
+        scorer = Watched(teacher, backend, precision)
     output.parent.mkdir(parents=True, exist_ok=True)
     made = PartialLines(output, {"groups": given.fingerprint, **scorer.made_of})
 
@@ -56,7 +60,7 @@ def teach(
     with progress("scoring", "queries", len(given)) as advance:
         made.fill(given, rows, _GROUPS_AT_ONCE, advance)
     taught = (
-        replace(group, teacher=tuple(json.loads(row)))
+        changed(group, teacher=tuple(json.loads(row)))
         for group, row in zip(given, made.rows(), strict=True)
     )
     count = write_groups(output, taught, about=given.about[0] | {"teacher": base_name(teacher)})

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from secondlook.cli.arguments import Device, Ray, reachable
+from secondlook.cli.progress import lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -195,26 +196,24 @@ def watched(file: IO[str] | None = None) -> Iterator[Watch]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        yield _Bar(bar, console)
-
-
-_SECONDS_BETWEEN_LINES = 60
+        shown = _Bar(bar, console)
+        with lines(shown.line, shown.say, only_if=bar.disable):
+            yield shown
 
 
 class _Bar:
-    """Shows the steps of a phase on a rich bar; in a log, which has no bar, as a line a minute."""
+    """Shows the steps of a phase on a rich bar; in a log, which has no bar, as lines."""
 
     def __init__(self, bar: Progress, console: Console) -> None:
         self._bar, self._console = bar, console
         self._task: TaskID | None = None
         self._items = 0
-        self._began = self._logged = 0.0
+        self._began = self._bar.get_time()
         self._known: dict[str, float] = {}
 
     def begin(self, doing: str, total: int, *, done: int = 0) -> None:
         """Work of this many steps begins."""
         self._items, self._began, self._known = 0, self._bar.get_time(), {}
-        self._logged = self._began
         self._task = self._bar.add_task(doing, total=total, completed=done, figures="")
 
     def step(self, items: int, figures: Mapping[str, float]) -> None:
@@ -223,16 +222,23 @@ class _Bar:
             return
         self._items += items
         self._known |= figures
-        now = self._bar.get_time()
+        self._bar.update(self._task, advance=bool(items), figures=" · ".join(self._figures()))
+        if not items and not self._console.is_terminal:
+            self.say(self.line())
+
+    def line(self) -> str:
+        """Where it is, for a log."""
+        seconds = f"{self._bar.get_time() - self._began:.0f} s"
+        if self._task is None:
+            return f"preparing: {seconds}"
+        task = self._bar.tasks[self._task]
+        head = f"{task.description} {task.completed:.0f}/{task.total:.0f}"
+        return " · ".join([head, *self._figures(), seconds])
+
+    def _figures(self) -> list[str]:
+        seconds = self._bar.get_time() - self._began
         shown = [f"{name} {value:.4f}" for name, value in self._known.items()]
-        shown += [f"{self._items / (now - self._began):.0f} pairs/s"] if now > self._began else []
-        line = " · ".join(shown)
-        self._bar.update(self._task, advance=bool(items), figures=line)
-        due = not items or now - self._logged >= _SECONDS_BETWEEN_LINES
-        if due and not self._console.is_terminal:
-            task = self._bar.tasks[self._task]
-            self.say(f"{task.description} {task.completed:.0f}/{task.total:.0f} · {line}")
-            self._logged = now
+        return shown + ([f"{self._items / seconds:.1f} pairs/s"] if seconds else [])
 
     def say(self, message: str) -> None:
         """A line above the bar."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from secondlook.evaluate.compare import Comparisons
-
-_VALIDATED = 30
-"""Hits per query that training is validated on: enough to tell one set of weights from another."""
+    from secondlook.data.splits import Overlap
+    from secondlook.evaluate.tuned import TunedComparison
+    from secondlook.train.budget import Clock
 
 
 @dataclass(frozen=True)
@@ -26,31 +25,39 @@ class Tuning:
     data: Path
     output: Path
     base: str
-    minutes: float
     depth: int
     device: str | None
     clicks: Path | None
     expander: str | None
+    clock: Clock
+    """Of this call: what an earlier one made costs no time, and the minutes count anew."""
+    overlap: Overlap = "drop"
+    known: dict[str, float] = field(default_factory=dict)
+    """Seconds and speeds that were measured in this call."""
 
     @property
     def stages(self) -> list[tuple[str, Callable[[], None]]]:
         """Their names and what they do, in order."""
-        made = [("make judgments of clicks", self._clicks)] if self.clicks else []
-        made += [("make queries of passages", self._generate)] if self.expander else []
+        index = ("index the corpus", self._index)
+        split = ("split the queries", self._split)
+        if self.clicks:
+            first = [("make judgments of clicks", self._clicks), split, index]
+        elif self.expander:
+            first = [index, ("make queries of passages", self._generate), split]
+        else:
+            first = [split, index]  # what is wrong with the judgments is said at once
         return [
-            ("index the corpus", self._index),
-            *made,
-            ("hold queries out", self._split),
-            ("take the first look", self._first_look),
+            *first,
+            ("load and export the base model", self._start),
+            ("plan the time", self._plan),
+            ("retrieve candidates (BM25)", self._first_look),
             ("mine hard negatives", self._mine),
-            ("start from the base", self._start),
             ("train", self._train),
-            ("export for this hardware", self._export),
-            ("second look at the validation queries", self._keep_the_better),
+            ("export the trained model", partial(self._export, "trained")),
+            ("re-rank the validation queries", self._keep_the_better),
             ("calibrate", self._calibrate),
             ("tune the fusion with BM25", self._fuse),
-            ("second look, untuned", partial(self._rerank, "untuned", "test")),
-            ("second look, tuned", partial(self._rerank, "tuned", "test")),
+            ("re-rank the test queries", self._test),
             ("report", self._report),
         ]
 
@@ -61,7 +68,7 @@ class Tuning:
 
     @property
     def index(self) -> Path:
-        """The first look's index."""
+        """The first stage's index."""
         return self.results / "index"
 
     @property
@@ -80,17 +87,28 @@ class Tuning:
         return self.output / "ranker"
 
     def claim(self) -> None:
-        """Raises SecondlookError where the folder holds what was made with other arguments."""
-        from secondlook.cli.claim import claim
+        """Raises SecondlookError where the folder holds what was made with other arguments or data.
 
-        judged = self._qrels("train")
+        What DATA lacks is said here, too.
+        """
+        from secondlook.cli.claim import CONTENTS, claim, contents
+
+        split, made_of = self.qrels("train"), self.results / "made" / "qrels" / "train.tsv"
         asked: dict[str, tuple[str | int | None, Path]] = {
             "DATA": (str(self.data.resolve()), self.index),
-            "--base": (self.base, self._ranker("untuned")),
-            "--depth": (self.depth, self._run("bm25", "train")),
-            "--clicks": (str(self.clicks.resolve()) if self.clicks else None, judged),
-            "--expander": (self.expander, judged),
+            "--base": (self.base, self.ranker("untuned")),
+            "--depth": (self.depth, self.results / "plan.json"),
+            "--clicks": (str(self.clicks.resolve()) if self.clicks else None, split),
+            "--expander": (self.expander, split),
+            "--overlap": (self.overlap, split),
         }
+        judged = [*self.data.glob("queries.*"), *(self.data / "qrels").glob("*.t*")]
+        for name, paths, made in (
+            ("the corpus", [_file(self.data, "corpus")], self.index),
+            ("queries and judgments", judged, split),
+            ("the click log", [self.clicks] if self.clicks else [], made_of),
+        ):
+            asked[f"{CONTENTS}{name}"] = contents(paths), made
         claim(self.results, asked)
 
     def _index(self) -> None:
@@ -128,107 +146,92 @@ class Tuning:
 
         folder = self.results / "qrels"
         folder.mkdir(exist_ok=True)
-        splits = read_splits(self.judged)
+        splits = read_splits(self.judged, self.overlap)
         whole = self.judged / "qrels" / "train.tsv"
         origin = read_origin(whole)
         made = read_qrels(whole) if origin else {}
         for name, part in {"train": splits.train, "dev": splits.dev, "test": splits.test}.items():
-            if not self._qrels(name).exists():
+            if not self.qrels(name).exists():
                 if part.keys() & made.keys():
-                    write_origin(self._qrels(name), origin)
-                write_qrels(self._qrels(name), part)
+                    write_origin(self.qrels(name), origin)
+                write_qrels(self.qrels(name), part)
+        if splits.repeats:
+            fate = "they are KEPT" if self.overlap == "keep" else "they are left out"
+            typer.secho(f"{splits.repeated()}; {fate}", fg="yellow")
         typer.echo(
             f"{len(splits.train):,} queries to learn from, {len(splits.dev):,} to validate on, "
             f"{len(splits.test):,} for the verdict"
         )
 
-    def _first_look(self) -> None:
-        from secondlook.cli.retrieve import retrieve
-
-        for part in ("train", "dev", "test"):
-            if not self._run("bm25", part).exists():
-                retrieve(
-                    self.index,
-                    str(self._queries),
-                    self._run("bm25", part),
-                    k=self.depth,
-                    judged=str(self._qrels(part)),
-                )
-
-    def _mine(self) -> None:
-        from secondlook.cli.mine import mine
-
-        (self.results / "groups").mkdir(exist_ok=True)
-        for part, depth in {"train": self.depth, "dev": min(self.depth, _VALIDATED)}.items():
-            groups = self.results / "groups" / f"{part}.parquet"
-            if not groups.exists():
-                mine(
-                    str(self.index),
-                    str(self._queries),
-                    str(self._qrels(part)),
-                    groups,
-                    run=str(self._run("bm25", part)),
-                    ranks=f"1-{depth}",
-                    all_=part == "dev",
-                )
-
     def _start(self) -> None:
         from secondlook.cli.warm import warm
 
-        if not self._ranker("untuned").exists():
-            warm(self.base, self._ranker("untuned"))
+        if not self.ranker("untuned").exists():
+            warm(self.base, self.ranker("untuned"))
+        self._export("untuned")
 
-    def _train(self) -> None:
-        from secondlook.cli.train import train
-
-        if self._ranker("trained").exists():
-            return
-        recipe = self.results / "recipe.toml"
-        if not recipe.exists():
-            self._choose(recipe)
-        train(
-            recipe,
-            self._ranker("trained"),
-            base=self.base,
-            data=self.results / "groups",
-            resume=True,
-            device=self.device,
-        )
-
-    def _choose(self, recipe: Path) -> None:
-        """Say what will be done before it is."""
-        from secondlook.data.durable import write_at_once
-        from secondlook.model.checkpoint import open_checkpoint
-        from secondlook.train.choice import fitted, whole_recipe
-        from secondlook.train.recipe import DataSettings, resolved
-        from secondlook.train.run import job
-
-        data = DataSettings(train=("train.parquet",), validation="dev.parquet")
-        longest = open_checkpoint(self._ranker("untuned")).settings.encode.max_length
-        work = job(
-            whole_recipe(self.base, data, longest),
-            self.results / "groups",
-            self._ranker("trained"),
-            base=self.base,
-            device=self.device,
-        )
-        chosen, plan = fitted(work, self.minutes * 60)
-        write_at_once(recipe, resolved(chosen))
-        typer.echo(f"{plan}; pairs of up to {chosen.encode['max_length']} tokens")
-
-    def _export(self) -> None:
+    def _export(self, name: str) -> None:
         """For OpenVINO, which is the fastest on a CPU, where it is installed."""
         from importlib.util import find_spec
+        from time import monotonic
 
         from secondlook.cli.export import Precision, export
         from secondlook.score.exports import Export
 
-        if any(find_spec(name) is None for name in ("openvino", "onnx", "onnxscript")):
+        if name not in self._candidates():
+            typer.echo("nothing to export: the base model goes on")
+        elif any(find_spec(module) is None for module in ("openvino", "onnx", "onnxscript")):
             typer.echo("torch runs it: for a faster CPU, pip install 'secondlook[export]'")
-            return
-        for name in self._candidates():
-            if not Export(self._ranker(name), "openvino", "bf16").is_there():
-                export(self._ranker(name), precision=Precision.bf16)
+        elif not Export(self.ranker(name), "openvino", "bf16").is_there():
+            began = monotonic()
+            export(self.ranker(name), precision=Precision.bf16)
+            self.known["export"] = monotonic() - began
+
+    def _plan(self) -> None:
+        from secondlook.cli.tuning_time import plan
+
+        plan(self)
+
+    def _train(self) -> None:
+        from secondlook.cli.tuning_time import train
+
+        if not (self.ranker("trained").exists() or self.ranker("tuned").exists()):
+            train(self)
+
+    def planned(self, name: str) -> Any:  # noqa: ANN401 - a number
+        """A figure of the plan."""
+        return json.loads((self.results / "plan.json").read_text("utf-8"))[name]
+
+    def _first_look(self) -> None:
+        from secondlook.cli.retrieve import retrieve
+
+        for part in ("train", "dev", "test"):
+            if not self.run("bm25", part).exists():
+                retrieve(
+                    self.index,
+                    str(self.queries),
+                    self.run("bm25", part),
+                    k=self.depth if part == "train" else self.planned("depth"),
+                    judged=str(self.used(part)),
+                )
+
+    def _mine(self) -> None:
+        from secondlook.cli.mine import mine
+        from secondlook.cli.tuning_time import VALIDATED
+
+        (self.results / "groups").mkdir(exist_ok=True)
+        for part, depth in {"train": self.depth, "dev": VALIDATED}.items():
+            groups = self.results / "groups" / f"{part}.parquet"
+            if not groups.exists():
+                mine(
+                    str(self.index),
+                    str(self.queries),
+                    str(self.used(part)),
+                    groups,
+                    run=str(self.run("bm25", part)),
+                    ranks=f"1-{depth}",
+                    all_=part == "dev",
+                )
 
     def _candidates(self) -> list[str]:
         """The base and what training made of it, unless training itself kept the base's weights.
@@ -239,55 +242,64 @@ class Tuning:
         from secondlook.model.checkpoint import open_checkpoint
         from secondlook.score.exports import fingerprint
 
-        names = ["untuned", "trained"]
-        made_of = {fingerprint(open_checkpoint(self._ranker(name))) for name in names}
+        names = [name for name in ("untuned", "trained") if self.ranker(name).exists()]
+        made_of = {fingerprint(open_checkpoint(self.ranker(name))) for name in names}
         return names[: len(made_of)]
 
     def _keep_the_better(self) -> None:
-        """As `tuned`, with its look at the validation queries."""
-        from shutil import copyfile
-
+        """As `tuned`, with the training that was not kept in its lineage."""
+        from secondlook.cli.tuning_results import keep
         from secondlook.data import read_qrels, read_run
         from secondlook.evaluate.measures import evaluate
 
-        if self._ranker("tuned").exists():
+        if self.ranker("tuned").exists():
             return
-        qrels, found = read_qrels(self._qrels("dev")), {}
+        qrels, found = read_qrels(self.used("dev")), {}
         for name in self._candidates():
             self._rerank(name, "dev")
-            means = evaluate(qrels, read_run(self._run(name, "dev")), ["nDCG@10"]).means
+            means = evaluate(qrels, read_run(self.run(name, "dev")), ["nDCG@10"]).means
             found[name] = means["nDCG@10"]
         better = max(found, key=found.__getitem__)
         figures = ", ".join(f"{name} {mean:.4f}" for name, mean in found.items())
-        typer.echo(f"nDCG@10 on the validation queries: {figures}; {better} goes on")
-        copyfile(self._run(better, "dev"), self._run("tuned", "dev"))
-        _copy(self._ranker(better), self._ranker("tuned"))
+        typer.echo(
+            f"nDCG@10 over {len(qrels):,} validation queries, {self.planned('depth')} candidates "
+            f"each, texts as long as each ranker reads: {figures}; {better} goes on"
+        )
+        keep(self, better, found)
 
     def _rerank(self, name: str, part: str) -> None:
-        from secondlook.cli.rerank import rerank
+        """Raw scores: each pair is scored once by each set of weights, and fused afterwards."""
+        from time import monotonic
 
-        if not self._run(name, part).exists():
-            rerank(
-                str(self._run("bm25", part)),
-                self.index,
-                str(self._queries),
-                str(self._ranker(name)),
-                self._run(name, part),
-                raw=part == "dev",
-            )
+        from secondlook.cli.rerank import rerank
+        from secondlook.data import read_run
+
+        if self.run(name, part).exists():
+            return
+        began = monotonic()
+        rerank(
+            str(self.run("bm25", part)),
+            self.index,
+            str(self.queries),
+            str(self.ranker(name)),
+            self.run(name, part),
+            raw=True,
+        )
+        pairs = sum(len(ranking.hits) for ranking in read_run(self.run(name, part)))
+        self.known["pairs_per_second"] = pairs / (monotonic() - began)
 
     def _calibrate(self) -> None:
         from secondlook.cli.calibrate import calibrate
         from secondlook.evaluate.calibration import NothingToCalibrate
         from secondlook.model.checkpoint import open_checkpoint
 
-        if open_checkpoint(self._ranker("tuned")).settings.calibration is not None:
+        if open_checkpoint(self.ranker("tuned")).settings.calibrated:
             return
         try:
             calibrate(
-                self._ranker("tuned"),
-                run=str(self._run("tuned", "dev")),
-                qrels=str(self._qrels("dev")),
+                self.ranker("tuned"),
+                run=str(self.run(self.better, "dev")),
+                qrels=str(self.used("dev")),
             )
         except NothingToCalibrate as too_few:  # judgments that only name what is relevant
             typer.echo(f"scores stay as they are: {too_few}")
@@ -299,89 +311,79 @@ class Tuning:
         done = self.results / "fusion.done"  # that no mix is better is a result too
         if not done.exists():
             tune_fusion(
-                self._ranker("tuned"),
-                first=str(self._run("bm25", "dev")),
-                raw=str(self._run("tuned", "dev")),
-                qrels=str(self._qrels("dev")),
+                self.ranker("tuned"),
+                first=str(self.run("bm25", "dev")),
+                raw=str(self.run(self.better, "dev")),
+                qrels=str(self.used("dev")),
                 curve=self.results / "fusion.svg",
             )
             write_at_once(done, "")
 
+    def _test(self) -> None:
+        """Score the test queries: by the base, by the trained ranker if it goes on, each once."""
+        from secondlook.cli.tuning_results import write_fused, write_tested
+        from secondlook.cli.tuning_time import REPORT_SECONDS
+
+        names = list(dict.fromkeys(["untuned", self.better]))
+        if not self.run("bm25", "tested").exists():
+            speed = self.known.get("pairs_per_second", self.planned("pairs_per_second"))
+            left = self.clock.left - REPORT_SECONDS
+            write_tested(self, int(left * speed / len(names) / self.planned("depth")))
+        for name in names:
+            self._rerank(name, "tested")
+        if not self.run("tuned", "tested").exists():
+            write_fused(self)
+
     def _report(self) -> None:
-        from secondlook.cli.report import report
-        from secondlook.data.durable import write_at_once
+        from secondlook.cli.tuning_results import write_report
 
-        experiment = self.results / "experiment.toml"
-        lines = {
-            "title": "Does the tuned ranker help?",
-            "qrels": [str(self._qrels("test").resolve())],
-            "queries": [str(self._queries.resolve())],
-            "base": [str(self._run("bm25", "test").resolve())],
-            "new": [str(self._run("tuned", "test").resolve())],
-            "others": [str(self._run("untuned", "test").resolve())],
-            "corpus": str(self.index.resolve()),
-            "ranker": str(self._ranker("tuned").resolve()),
-            "measures": ["nDCG@10"],
-            "commands": [self._command()],
-        }
-        # JSON's strings and lists of strings are TOML's too
-        write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
-        if not self.report.exists():
-            report(experiment, self.report)
+        write_report(self)
 
-    def _command(self) -> str:
-        given = {"--base": self.base, "--clicks": self.clicks, "--expander": self.expander}
-        words = [f"{name} {value}" for name, value in given.items() if value]
-        return " ".join(["secondlook", "tune", str(self.data), "-o", str(self.output), *words])
+    def verdict(self) -> TunedComparison:
+        """What was tested, told and kept beside the report."""
+        from secondlook.cli.tuning_results import write_verdict
 
-    def verdict(self) -> Comparisons:
-        """BM25 against the untuned and the tuned ranker, told and kept beside the report."""
-        from secondlook.cli.compare import as_json_of, show
-        from secondlook.data import read_qrels, read_queries, read_run
-        from secondlook.data.durable import write_at_once
-        from secondlook.evaluate.compare import compare
-
-        runs = [(name, read_run(self._run(name, "test"))) for name in ("bm25", "untuned", "tuned")]
-        qrels = read_qrels(self._qrels("test"))
-        texts = {query.id: query.text for query in read_queries(self._queries)}
-        found = compare(qrels, runs[0], runs[1:], ["nDCG@10"], texts=texts)
-        show(found)
-        write_at_once(self.output / "verdict.json", json.dumps(as_json_of(found), indent=2))
-        return found
+        return write_verdict(self)
 
     def judged_by(self) -> str:
         """What the verdict rests on, if not on people's judgments."""
         from secondlook.data.origin import read_origin
 
-        return read_origin(self._qrels("test"))
+        return read_origin(self.qrels("test"))
 
     def ship(self) -> None:
         """Put the ranker in place."""
+        from secondlook.cli.tuning_results import copy
+
         if not self.shipped.exists():
-            _copy(self._ranker("tuned"), self.shipped)
+            copy(self.ranker("tuned"), self.shipped)
 
     @property
-    def _queries(self) -> Path:
+    def better(self) -> str:
+        """Whose weights the tuned ranker has: `untuned` or `trained`."""
+        chosen: str = json.loads((self.results / "chosen.json").read_text("utf-8"))["weights"]
+        return chosen
+
+    @property
+    def queries(self) -> Path:
+        """Their texts."""
         return _file(self.judged, "queries")
 
-    def _qrels(self, part: str) -> Path:
+    def qrels(self, part: str) -> Path:
+        """The split as it is."""
         return self.results / "qrels" / f"{part}.tsv"
 
-    def _run(self, name: str, part: str) -> Path:
+    def used(self, part: str) -> Path:
+        """What of the split there is time for."""
+        return self.results / "used" / f"{part}.tsv"
+
+    def run(self, name: str, part: str) -> Path:
+        """The run of a ranker over a part of the queries."""
         return self.results / f"{part}.{name}.trec.gz"
 
-    def _ranker(self, name: str) -> Path:
+    def ranker(self, name: str) -> Path:
+        """The folder of a ranker."""
         return self.results / name
-
-
-def _copy(ranker: Path, target: Path) -> None:
-    """Whole or not at all."""
-    from shutil import copytree
-
-    from secondlook.model.checkpoint import replacing
-
-    with replacing(target) as half:
-        copytree(ranker, half, dirs_exist_ok=True)
 
 
 def _file(folder: Path, name: str) -> Path:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from secondlook.cli.arguments import ScaleCorpus  # noqa: TC001 - typer reads it
+
 
 def warm(
     base: Annotated[str, typer.Argument(help="The bi-encoder: a folder or a hub id.")],
@@ -35,11 +37,13 @@ def warm(
     document_prompt: Annotated[
         str | None, typer.Option(help="Before every document, likewise.")
     ] = None,
+    corpus: ScaleCorpus = None,
 ) -> None:
     """Make a ranker from a bi-encoder, without training.
 
     It ranks as the bi-encoder does from the first moment, and learns from your judgments to look
-    at query and document together: the best start when judgments are few.
+    at query and document together: the best start when judgments are few. Its scores run from 0 to
+    1 by a scale that tells related from unrelated texts; --corpus fits it to yours.
 
     [bold]Examples[/bold]
 
@@ -49,18 +53,22 @@ def warm(
 
       secondlook warm ./e5 -o ranker --window 150
     """
-    from secondlook.model.network import new_warm, save_model
+    from secondlook.cli.calibrate import told_scale
+    from secondlook.cli.documents import scale_pairs
+    from secondlook.score.warm import make_warm
 
     given = {"query_prompt": query_prompt, "document_prompt": document_prompt}
     encode: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     if window is not None:
         encode["windows"] = {"length": window, "stride": stride or max(1, window // 2)}
-    model = new_warm(base, separate_layers=separate_layers, encode=encode)
-    save_model(model, output)
-    settings = model.settings.encode
-    assert model.settings.warm is not None
+    settings = make_warm(
+        base, output, separate_layers=separate_layers, encode=encode, pairs=scale_pairs(corpus)
+    )
+    assert settings.warm is not None
+    assert settings.calibration is not None
+    assert settings.calibration.fitted_on is not None
     typer.echo(
-        f"{output}: begins as {model.settings.lineage.base}, {model.settings.warm.pooling} "
-        f"pooling, {settings.max_length} tokens, prompts {settings.query_prompt!r} and "
-        f"{settings.document_prompt!r}"
+        f"{output}: begins as {settings.lineage.base}, {settings.warm.pooling} pooling, "
+        f"{settings.encode.max_length} tokens, prompts {settings.encode.query_prompt!r} and "
+        f"{settings.encode.document_prompt!r}\n{told_scale(settings.calibration.fitted_on)}"
     )

@@ -10,7 +10,15 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import CorpusFormat, CorpusSource, Device, QueriesSource, Ray  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import (
+    CorpusFormat,
+    CorpusSource,
+    Device,
+    QueriesSource,
+    Ray,
+    Replace,
+    refuse_to_overwrite,
+)
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
 app = typer.Typer(
@@ -22,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-_AT_ONCE = 512  # enough that documents of like length meet, little to lose by a kill
+_AT_ONCE = 128  # enough that documents of like length meet, little to lose by a kill
 
 
 class Shape(StrEnum):
@@ -44,6 +52,7 @@ def weigh(
     shape: Annotated[Shape, typer.Option(help="scale · √weight, or scale · weight.")] = Shape.root,
     device: Device = None,
     ray: Ray = None,
+    replace: Replace = False,
 ) -> None:
     """Give every word of a corpus the frequency it is to be indexed by.
 
@@ -60,7 +69,7 @@ def weigh(
 
       secondlook index weighed.jsonl.gz weighed.index --k1 30 --b 0.4
     """
-    from secondlook.cli.progress import progress
+    from secondlook.cli.progress import progress, track
     from secondlook.data import Fingerprint, read_corpus
     from secondlook.model.checkpoint import files_fingerprint, open_trained
     from secondlook.model.deepct import CARD, WeigherSettings
@@ -68,9 +77,11 @@ def weigh(
     from secondlook.scale.documents import made, weighing
     from secondlook.score.word_weights import precision_on
 
+    refuse_to_overwrite(output, replace=replace)
     folder, _ = open_trained(weigher, "weigh", CARD, WeigherSettings)
     settings = FrequencySettings(scale=scale, shape=shape.value)
-    fingerprint = Fingerprint.of(read_corpus(corpus, corpus_format))
+    documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
+    fingerprint = Fingerprint.of(documents)
     job = {
         "corpus": fingerprint.digest(),
         "weigher": files_fingerprint(folder),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from contextlib import contextmanager
+from glob import escape
 from typing import TYPE_CHECKING
+
+from secondlook.data.lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +31,40 @@ def sync(path: Path) -> None:
 def replacing_file(path: Path) -> Iterator[Path]:
     """Where to write what becomes the file `path` at the end, if all goes well.
 
-    After any exception `path` is as it was, and nothing else is left.
+    After any exception `path` is as it was, and nothing else is left; what a killed process left is
+    removed by the next. Raises OutputInUse where another process is writing the same file.
     """
     target = path.resolve()
-    half = target.with_name(f".{target.name}.{secrets.token_hex(4)}.half")
+    with locked(target) as hold:
+        if hold.is_first:
+            remove_halves(target)
+        with _moved_into(target) as half:
+            yield half
+
+
+def write_at_once(path: Path, text: str) -> None:
+    """Write a small file: a reader finds the old one or the new one, never half of either."""
+    with _moved_into(path.resolve()) as half:
+        half.write_text(text, encoding="utf-8")
+
+
+def half_of(target: Path) -> Path:
+    """A new name beside the target, for what is to take its place."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.half")
+
+
+def remove_halves(target: Path) -> None:
+    """Remove what killed processes left half made; only for who holds the lock on the target."""
+    for half in target.parent.glob(f".{escape(target.name)}.*.half"):
+        if half.is_dir():
+            shutil.rmtree(half)
+        else:
+            half.unlink()
+
+
+@contextmanager
+def _moved_into(target: Path) -> Iterator[Path]:
+    half = half_of(target)
     try:
         yield half
         sync(half)
@@ -38,9 +72,3 @@ def replacing_file(path: Path) -> Iterator[Path]:
         sync(target.parent)
     finally:
         half.unlink(missing_ok=True)
-
-
-def write_at_once(path: Path, text: str) -> None:
-    """Write a small file: a reader finds the old one or the new one, never half of either."""
-    with replacing_file(path) as half:
-        half.write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from secondlook.data import beir, car, irds, lists, msmarco, trec
+from secondlook.data import beir, car, irds, lists, msmarco, pyserini, trec
 from secondlook.data.lines import write_lines
 from secondlook.data.recognise import from_content, from_name
 from secondlook.errors import UnknownName, Unwritable
@@ -32,6 +32,7 @@ _CORPUS: dict[str, Callable[[Any], Iterator[Document]]] = {
     "car": car.read_corpus,
     "irds": irds.read_corpus,
     "msmarco": msmarco.read_corpus,
+    "pyserini": pyserini.read_corpus,
 }
 _QUERIES: dict[str, Callable[[Any], Iterator[Query]]] = {
     "beir": beir.read_queries,
@@ -75,6 +76,12 @@ def read_corpus(source: Source, format: str = "auto") -> Iterator[Document]:
     return _reader("corpus", _CORPUS, source, format)
 
 
+def corpus_file(source: Source, format: str = "auto") -> Path | None:
+    """The file whose n-th line is the n-th document; None where documents are no lines."""
+    name = from_content(source, "corpus", _CORPUS) if format == "auto" else format
+    return beir.part(Path(source), "corpus") if name in ("beir", "msmarco", "pyserini") else None
+
+
 def read_queries(source: Source, format: str = "auto") -> Iterator[Query]:
     """The queries, no id twice, with their type where the data has it."""
     return _reader("queries", _QUERIES, source, format)
@@ -88,6 +95,12 @@ def read_qrels(source: Source, format: str = "auto") -> dict[str, dict[str, int]
 def read_run(source: Source, format: str = "auto") -> Iterator[Ranking]:
     """The rankings, each as soon as the lines of its query end; ranked as trec_eval ranks."""
     return _reader("run", _RUN, source, format)
+
+
+def run_tag(source: Source) -> str | None:
+    """The tag of a TREC run, which names the system that made it; None where there is none."""
+    path = Path(source)
+    return trec.run_tag(path) if path.is_file() else None
 
 
 def read_candidates(source: Source, format: str = "auto") -> Iterator[Pair]:

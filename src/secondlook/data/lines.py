@@ -82,7 +82,8 @@ def write_lines(path: Path, rows: Iterable[str]) -> None:
 
     They go to a file beside the target, which takes the target's name only when all is on the
     disk: after any exception or interruption the target is as it was, and nothing else is left.
-    Only a process killed outright leaves that file, a hidden one that ends in `.half`.
+    Only a process killed outright leaves that file, a hidden one that ends in `.half`, and the next
+    writer removes it. Raises OutputInUse where another process is writing the target.
     """
     try:
         with _replacing(path) as stream:

@@ -32,12 +32,14 @@ class _Start:
 
 
 _LIST = re.compile(r"[^\t ]+\t[^\t ]+ [^\t]*")
+_PYSERINI = re.compile(r'\{\s*"(?:id|contents)"\s*:')
 _OUTLINE_PATH = re.compile(r"[a-z_]+wiki:\S+")
 
 # For each kind of data, formats and the sign each is known by; the first that fits is taken.
 _SIGNS: dict[str, dict[str, Callable[[_Start], bool]]] = {
     "corpus": {
         "car": lambda start: car.is_cbor(start.content),
+        "pyserini": lambda start: bool(_PYSERINI.match(start.line)),
         "beir": lambda start: start.line.startswith("{"),
         "msmarco": lambda start: start.columns(2),
     },

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from secondlook.data.durable import sync
 from secondlook.data.fingerprint import Fingerprint
-from secondlook.errors import IndexProblem, MalformedInput, MissingDocument
+from secondlook.errors import DuplicateId, IndexProblem, MissingDocument
 from secondlook.types import Document
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ APPLICATION = int.from_bytes(b"2ndL", "big")  # SQLite's application_id: whose f
 VERSION = 1
 MAPPED_BYTES = 2**31  # as much as SQLite maps at most; what lies beyond is read in the usual way
 BUILD_CACHE_KIB = 64 * 1024
+_HEADER_BYTES = 100
+_ONE_WRITE = 1  # SQLite counts the transactions of a file in its header; a store is made in one
+_MAKE_ANEW = "make it anew from the corpus with: secondlook index CORPUS INDEX --replace"
 
 
 class CorpusStore:
@@ -108,6 +111,19 @@ class CorpusStore:
             ):
                 yield Document(doc_id, text, title)
 
+    def verify(self) -> None:
+        """Read every text; raises IndexProblem unless they are exactly those that were stored.
+
+        Opening a store only looks at its size and at SQLite's count of changes, which a damaged
+        disk or another editor does not touch.
+        """
+        with _legible(self.path):
+            wanted = _fingerprint_of_texts(self._connection()) or self.fingerprint
+        if Fingerprint.of(self).digest() != wanted:
+            raise IndexProblem(
+                f"the texts in {self.path} are not those that were indexed; {_MAKE_ANEW}"
+            )
+
     def close(self) -> None:
         """Let go of the file in every thread of this process."""
         self._closed = True
@@ -155,10 +171,29 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, tuple[str, int]]:
     )
     try:
         connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
-        return connection, _card(connection, path)
+        card = _card(connection, path)
+        _refuse_changed(path)
     except BaseException:
         connection.close()
         raise
+    return connection, card
+
+
+def _refuse_changed(path: Path) -> None:
+    """A cheap look at the header: whether the file is whole, and nobody has written to it since."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    page_bytes, changes, pages = (
+        int.from_bytes(header[start:end], "big") for start, end in ((16, 18), (24, 28), (28, 32))
+    )
+    size, whole = path.stat().st_size, pages * (65_536 if page_bytes == 1 else page_bytes)
+    if size != whole:
+        raise IndexProblem(f"{path} is damaged: {size:,} of {whole:,} bytes; {_MAKE_ANEW}")
+    if changes != _ONE_WRITE:
+        raise IndexProblem(
+            f"{path} was changed by another program after it was made, so that its texts may not "
+            f"be those that were indexed; {_MAKE_ANEW}"
+        )
 
 
 def _card(connection: sqlite3.Connection, path: Path) -> tuple[str, int]:
@@ -179,6 +214,18 @@ def _card(connection: sqlite3.Connection, path: Path) -> tuple[str, int]:
     return fingerprint, documents
 
 
+def _fingerprint_of_texts(connection: sqlite3.Connection) -> str:
+    """Empty in a store of an earlier version: there it is the corpus's own.
+
+    They differ where documents had weights or predicted queries, which no store keeps.
+    """
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    if ("texts",) not in tables:
+        return ""
+    (fingerprint,) = connection.execute("SELECT fingerprint FROM texts").fetchone()
+    return str(fingerprint)
+
+
 def _look_up(connection: sqlite3.Connection, doc_id: str) -> tuple[str, str] | None:
     try:
         row: tuple[str, str] | None = connection.execute(
@@ -190,11 +237,12 @@ def _look_up(connection: sqlite3.Connection, doc_id: str) -> tuple[str, str] | N
 
 
 def _write(path: Path, documents: Iterable[Document]) -> None:
-    fingerprint = Fingerprint()
+    fingerprint, texts = Fingerprint(), Fingerprint()
 
     def rows() -> Iterator[tuple[str, str, str]]:
         for document in documents:
             fingerprint.add(document)
+            texts.add(Document(document.id, document.text, document.title))
             yield document.id, document.title, document.text
 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -217,6 +265,8 @@ def _write(path: Path, documents: Iterable[Document]) -> None:
             "INSERT INTO card SELECT ?, ifnull(max(position), 0) FROM documents",
             (fingerprint.digest(),),
         )
+        connection.execute("CREATE TABLE texts (fingerprint TEXT NOT NULL)")
+        connection.execute("INSERT INTO texts VALUES (?)", (texts.digest(),))
         connection.execute("COMMIT")  # syncs the file: all of it is on the disk before the rename
 
 
@@ -225,16 +275,12 @@ def _index_ids(connection: sqlite3.Connection) -> None:
     try:
         connection.execute("CREATE UNIQUE INDEX by_id ON documents (id)")
     except sqlite3.IntegrityError as error:
-        twice = connection.execute(
-            "SELECT id FROM documents GROUP BY id HAVING count(*) > 1"
-            " ORDER BY min(position) LIMIT 5"
-        ).fetchall()
-        raise MalformedInput(
-            "the corpus",
-            None,
-            f"more than one document has the id {', '.join(repr(doc_id) for (doc_id,) in twice)}; "
-            "ids must be unique: drop or rename the others",
-        ) from error
+        doc_id, places = connection.execute(
+            "SELECT id, group_concat(position) FROM documents GROUP BY id HAVING count(*) > 1"
+            " ORDER BY min(position) LIMIT 1"
+        ).fetchone()
+        first, second, *_ = sorted(map(int, places.split(",")))
+        raise DuplicateId(doc_id, first, second) from error
 
 
 def _clear_abandoned(path: Path) -> None:

@@ -101,6 +101,14 @@ def run_lines(ranked: Iterable[Ranking], tag: str) -> Iterator[str]:
             yield f"{qid} Q0 {word(hit.doc_id, 'document id')} {rank} {score!r} {tag}"
 
 
+def run_tag(path: Path) -> str | None:
+    """The last column of the first line; None where the run is of another format."""
+    for _, line in lines(path, may_be_empty=True):
+        columns = line.split()
+        return columns[-1] if len(columns) == 6 else None
+    return None
+
+
 def _grades(path: Path) -> Iterator[GradeRow]:
     for number, columns in spaced(path, "qid 0 docid grade", may_be_empty=False):
         query_id, _, doc_id, grade = columns

@@ -45,7 +45,8 @@ class Encoder:
 
     Special tokens are the tokenizer's own. One that is spelled out inside a text, as in
     "what does [SEP] do", is text there: no document can forge the frame it is put in. A lone
-    surrogate becomes U+FFFD. The document's tail is cut where the whole would be too long.
+    surrogate becomes U+FFFD. The document's tail is cut where the whole would be too long; without
+    `max_query_length`, the tail of the longer text.
 
     `types` predicts the type of a query that comes without one. `cache_bytes` bounds the memory
     for documents already tokenised. Threads may share an encoder.
@@ -75,15 +76,20 @@ class Encoder:
         self._queries = TokenStore(reader, settings.query_prompt, _QUERY_BYTES)
         self._documents = TokenStore(reader, settings.document_prompt, cache_bytes)
         [prompt] = reader.read([settings.query_prompt])
-        self._query_limit = settings.max_query_length + prompt.total
+        self._prompt_length = prompt.total
         self._starts = self._read_starts(reader)
+        frame = self._template
+        taken = len(frame.between) + len(frame.opening) + len(frame.after)
+        self._rooms = {
+            name: settings.max_length - taken - len(start) for name, start in self._starts.items()
+        }
 
     def encode(self, pairs: Sequence[Pair]) -> list[Features]:
         """One Features per pair, in the order given."""
         if not pairs:
             return []
-        heads = self._heads([query for query, _ in pairs])
         documents = self._documents.read([self._text(document) for _, document in pairs])
+        heads = self._heads([query for query, _ in pairs], documents)
         if self.settings.markers is None:
             shown = [d.clip(head.room) for head, d in zip(heads, documents, strict=True)]
             return self._lay_out(heads, shown)
@@ -116,12 +122,21 @@ class Encoder:
     def _text(self, document: Document) -> str:
         return self.lead(document) + document.text
 
-    def _heads(self, queries: Sequence[Query]) -> list[_Head]:
+    def _heads(self, queries: Sequence[Query], documents: Sequence[Tokens]) -> list[_Head]:
         distinct = {(query.text, query.type): query for query in queries}
         tokens = self._queries.read([text for text, _ in distinct])
         types = self._types_of(list(distinct.values()))
-        heads = dict(zip(distinct, map(self._head, tokens, types), strict=True))
-        return [heads[query.text, query.type] for query in queries]
+        read = dict(zip(distinct, zip(tokens, types, strict=True), strict=True))
+        heads: dict[tuple[str, str | None, int], _Head] = {}
+        found = []
+        for query, document in zip(queries, documents, strict=True):
+            own, query_type = read[query.text, query.type]
+            limit = self._query_limit(own.total, document.total, query_type)
+            key = query.text, query.type, limit
+            if key not in heads:
+                heads[key] = self._head(own, query_type, limit)
+            found.append(heads[key])
+        return found
 
     def _types_of(self, queries: Sequence[Query]) -> list[str | None]:
         if not self.settings.query_types:
@@ -136,17 +151,21 @@ class Encoder:
         predicted = iter(self._types.predict(texts) if self._types else ())
         return [read_type(next(predicted) if q.type is None else q.type) for q in queries]
 
-    def _head(self, query: Tokens, query_type: str | None) -> _Head:
-        frame, start = self._template, self._starts[query_type]
-        taken = sum(len(part) for part in (start, frame.between, frame.opening, frame.after))
-        limit = min(self._query_limit, self.settings.max_length - taken)
-        if limit < 0:
+    def _query_limit(self, query: int, document: int, query_type: str | None) -> int:
+        """How many of the query's tokens are shown beside a document of so many."""
+        room, limit = self._rooms[query_type], self.settings.max_query_length
+        if room < 0:
             raise UnusableTokenizer(
-                f"this tokenizer's special tokens alone are {taken}, and max_length is "
-                f"{self.settings.max_length}; raise max_length"
+                f"this tokenizer's special tokens alone are {self.settings.max_length - room}, and "
+                f"max_length is {self.settings.max_length}; raise max_length"
             )
-        shown = query.clip(limit)
-        tokens = Tokens.join(start, shown, frame.between, frame.opening)
+        if limit is None:
+            return longest_first(query, document, room)
+        return min(limit + self._prompt_length, room, query)
+
+    def _head(self, query: Tokens, query_type: str | None, limit: int) -> _Head:
+        frame, shown = self._template, query.clip(limit)
+        tokens = Tokens.join(self._starts[query_type], shown, frame.between, frame.opening)
         return _Head(
             tokens,
             QueryTerms(tokens.terms),
@@ -176,7 +195,8 @@ class Encoder:
                 (np.count_nonzero(one.query), np.count_nonzero(one.document)) for one in marks
             ]
             sides += 2 * np.array(counts)
-        segments = np.array(self._template.segments, np.int32)
+        told_apart = self._template.segments if self.settings.segments else (0, 0)
+        segments = np.array(told_apart, np.int32)
         segments = np.repeat(np.tile(segments, len(couples)), sides.ravel())
         lengths = sides.sum(axis=1)
         ends = np.cumsum(lengths)
@@ -196,3 +216,16 @@ class Encoder:
                 pairwise(bounds), sides[:, 0].tolist(), couples, strict=True
             )
         ]
+
+
+def longest_first(query: int, document: int, room: int) -> int:
+    """How many of the query's tokens fit beside the document's, the longer text being cut first.
+
+    Both are cut to the same length in the end, where an odd token is the longer one's: the rule of
+    `longest_first` in Hugging Face's tokenizers.
+    """
+    if query + document <= room:
+        return query
+    if query <= document:
+        return min(query, room // 2)
+    return room - min(document, room // 2)

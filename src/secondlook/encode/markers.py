@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secondlook.encode.stop_words import STOP_WORDS
+from secondlook.encode.words import WordFinder
 from secondlook.errors import UnusableTokenizer
 
 if TYPE_CHECKING:
@@ -64,20 +65,22 @@ def marker_ids(tokenizer: Tokenizer, settings: MarkerSettings) -> NDArray[np.int
 def term_reader(tokenizer: Tokenizer, settings: MarkerSettings) -> Callable[[str], int]:
     """The function that says what a word of a text matches by: equal numbers are equal terms.
 
-    The word is taken as the tokenizer normalises it, in lower case, and with `match = "stem"` cut
-    to its Porter stem. Zero stands for words that match nothing: stop words, and words without a
-    letter or digit.
+    The word is taken as the tokenizer normalises it, without punctuation around it, in lower case,
+    and with `match = "stem"` cut to its Porter stem. Zero stands for words that match nothing: stop
+    words, and words without a letter or digit.
     """
     from Stemmer import Stemmer
 
-    normalizer = tokenizer.normalizer
+    normalizer, letters = tokenizer.normalizer, WordFinder(tokenizer).letters
     stemmer = Stemmer("porter") if settings.match == "stem" else None
 
     @lru_cache(maxsize=2**17)
     def term_of(word: str) -> int:
         form = word.strip().lower()
         if not (form.isascii() and form.isalnum()):  # else there is nothing to normalise
+            word = letters(word)
             form = (normalizer.normalize_str(word) if normalizer else word).strip().lower()
+            form = letters(form)  # some normalisers put a "▁" before it
             if not any(map(str.isalnum, form)):
                 return 0
         if settings.skip_stop_words and form.strip("'\u2019") in STOP_WORDS:

@@ -51,12 +51,17 @@ class EncodeSettings(Settings):
     """`joint`: the papers' one sequence. `warm`: two, each as its bi-encoder would see it."""
     max_length: int = Field(512, ge=8)
     """Of the whole: special tokens, markers and prompts counted."""
-    max_query_length: int = Field(64, ge=1)
-    """Of the query's own tokens: special tokens, markers, prompt and type are not counted."""
+    max_query_length: int | None = Field(64, ge=1)
+    """Of the query's own tokens: special tokens, markers, prompt and type are not counted. None:
+    the query has no limit of its own, and of a pair that is too long the longer text is cut first,
+    as sentence-transformers does it."""
     title_separator: str | None = " "
     """Between title and text; None leaves the title out."""
     query_prompt: str = ""
     document_prompt: str = ""
+    segments: bool = True
+    """Whether query and document are told apart by segment where the tokenizer does so; false for
+    cross-encoders that were trained without."""
     strm: bool = False
     query_types: bool = False
     """DR-BERT's three-part form: `[CLS] T [SEP] Q [SEP] D [SEP]`."""

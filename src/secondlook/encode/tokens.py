@@ -10,8 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tokenizers.models import WordPiece
-from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from secondlook.encode.words import WordFinder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,7 +98,7 @@ def in_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def word_beginnings(word_ids: Sequence[int | None]) -> NDArray[np.bool_]:
-    """Whether each token is the first of its word."""
+    """Whether each token is the first of what the tokenizer takes for a word."""
     words = np.array(word_ids, np.int32)
     begins = np.ones(len(words), np.bool_)
     np.not_equal(words[1:], words[:-1], out=begins[1:])
@@ -124,12 +124,12 @@ class Reader:
         self._tokenizer = tokenizer
         self._limit = limit
         self._term_of = term_of
-        self._continues = _continuations(tokenizer)
+        self._words = WordFinder(tokenizer)
 
     def read(self, texts: Sequence[str], prompt: str = "") -> list[Tokens]:
         """The tokens of each text behind the prompt, whose own words match nothing."""
         whole = [well_formed(prompt + text) for text in texts]
-        if self._term_of is None and self._continues is not None:
+        if self._term_of is None and self._words.by_spelling:
             encodings = self._tokenizer.encode_batch_fast(whole, add_special_tokens=False)
         else:
             encodings = self._tokenizer.encode_batch(whole, add_special_tokens=False)
@@ -140,10 +140,7 @@ class Reader:
 
     def _tokens(self, text: str, encoding: Encoding, prompt: int) -> Tokens:
         ids = np.array(encoding.ids[: self._limit], np.int32)
-        if self._continues is not None:
-            begins = ~self._continues[ids]
-        else:
-            begins = word_beginnings(encoding.word_ids[: self._limit])
+        begins = self._words.begins(text, encoding, ids)
         if self._term_of is None:
             return Tokens(ids, begins, np.empty(0, np.int64), len(encoding))
         terms = [
@@ -186,19 +183,3 @@ class TokenStore:
             while self._bytes > self._max_bytes:
                 text, tokens = self._held.popitem(last=False)
                 self._bytes -= tokens.nbytes + sys.getsizeof(text)
-
-
-def _continuations(tokenizer: Tokenizer) -> NDArray[np.bool_] | None:
-    """Which tokens go on with a word, where a token's spelling tells, as in "bog ##ue".
-
-    That holds for WordPiece if no word can begin with its prefix, and spares the tokenizer's
-    slower way, which keeps account of words and offsets.
-    """
-    model, splitter = tokenizer.model, tokenizer.pre_tokenizer
-    if not (isinstance(model, WordPiece) and isinstance(splitter, BertPreTokenizer)):
-        return None
-    continues = np.zeros(max(tokenizer.get_vocab().values()) + 1, np.bool_)
-    prefix = model.continuing_subword_prefix
-    vocabulary = tokenizer.get_vocab(with_added_tokens=False)
-    continues[[i for token, i in vocabulary.items() if token.startswith(prefix)]] = True
-    return continues

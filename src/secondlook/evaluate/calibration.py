@@ -1,4 +1,4 @@
-"""Scores as probabilities: fitting the map from one to the other, and how far off it is."""
+"""Judged pairs with their scores, and how far probabilities are off."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Fit = Callable[[Floats, NDArray[np.bool_]], Callable[[Floats], Floats]]
 
 BINS = 15
+_LEAST = 10
+"""Pairs of each kind that a fit needs."""
 
 
 class NothingToCalibrate(SecondlookError):
@@ -28,97 +30,61 @@ class NothingToCalibrate(SecondlookError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """Scored pairs that someone has judged."""
+    """Scored pairs that count as relevant or not."""
 
     scores: Floats  # [pairs]
     relevant: NDArray[np.bool_]  # [pairs]
     queries: NDArray[np.intp]  # [pairs], the number of the query each belongs to
-
-
-@dataclass(frozen=True, slots=True)
-class Platt:
-    """probability = sigmoid(slope · score + intercept)."""
-
-    slope: float
-    intercept: float
-
-    def __call__(self, scores: Floats) -> Floats:
-        """The probabilities of these scores."""
-        return sigmoid(self.slope * scores + self.intercept)
+    query_ids: tuple[str, ...]
+    """By number."""
+    positives_only: bool
+    """Whether hits that nobody judged count as not relevant."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Isotonic:
-    """probability = the line through the points (scores, probabilities), level beyond its ends."""
+class Reliability:
+    """How well probabilities agree with judgments, on queries that no fit has seen."""
 
-    scores: Floats
-    probabilities: Floats
-
-    def __call__(self, scores: Floats) -> Floats:
-        """The probabilities of these scores."""
-        return np.interp(scores, self.scores, self.probabilities)
+    probabilities: Floats  # [pairs]
+    relevant: NDArray[np.bool_]  # [pairs]
+    error: float
+    how: str
+    """Where the probabilities come from, and which queries they are of."""
 
 
 def judged_pairs(qrels: Qrels, rankings: Iterable[Ranking], relevant_from: int) -> Judged:
-    """The hits that have a grade; those of at least `relevant_from` are relevant."""
-    scores: list[float] = []
-    relevant: list[bool] = []
-    queries: list[int] = []
-    for number, ranking in enumerate(rankings):
-        grades = qrels.get(ranking.query_id, {})
-        for hit in ranking.hits:
-            if hit.doc_id in grades:
-                scores.append(hit.score)
-                relevant.append(grades[hit.doc_id] >= relevant_from)
-                queries.append(number)
-    if sum(relevant) < 10 or len(relevant) - sum(relevant) < 10:
-        raise NothingToCalibrate(
-            f"the run holds {sum(relevant)} pairs judged relevant (grade {relevant_from} or more) "
-            f"and {len(relevant) - sum(relevant)} judged not; at least 10 of each are needed. "
-            "Judge more pairs, or change --relevant-from"
-        )
-    return Judged(np.array(scores), np.array(relevant), np.array(queries, np.intp))
+    """The hits that have a grade; those of at least `relevant_from` are relevant.
 
-
-def sigmoid(values: Floats) -> Floats:
-    """1 / (1 + e^-v), without overflow."""
-    halved: Floats = 0.5 * (1 + np.tanh(0.5 * values))
-    return halved
-
-
-def fit_platt(scores: Floats, relevant: NDArray[np.bool_]) -> Platt:
-    """Platt scaling: logistic regression on the score, by Newton's method.
-
-    The targets are drawn in by Platt's prior, (N⁺+1)/(N⁺+2) and 1/(N⁻+2), so that separable
-    data has a finite fit.
+    Where fewer than ten were judged not relevant, the judgments name only what is relevant, as
+    many do: then every other hit of a judged query counts as not relevant.
     """
-    positives, negatives = relevant.sum(), (~relevant).sum()
-    target = np.where(relevant, (positives + 1) / (positives + 2), 1 / (negatives + 2))
-    centre, spread = scores.mean(), max(scores.std(), 1e-9)
-    x = np.stack([(scores - centre) / spread, np.ones_like(scores)], axis=1)  # [pairs, 2]
-    weights = np.zeros(2)
-    for _ in range(100):
-        p = sigmoid(x @ weights)
-        gradient = x.T @ (p - target)
-        hessian = (x * (p * (1 - p))[:, None]).T @ x + 1e-9 * np.eye(2)
-        step = np.linalg.solve(hessian, gradient)
-        weights -= step / max(1.0, np.abs(step).max())  # at most 1 a step: far out, p is flat
-        if np.abs(step).max() < 1e-10:
-            break
-    slope = weights[0] / spread
-    return Platt(float(slope), float(weights[1] - slope * centre))
-
-
-def fit_isotonic(scores: Floats, relevant: NDArray[np.bool_]) -> Isotonic:
-    """Isotonic regression: the best map that never falls, as the corners of its steps."""
-    from scipy.optimize import isotonic_regression
-
-    distinct, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    share = np.bincount(place, weights=relevant) / count
-    level = isotonic_regression(share, weights=count).x
-    corner = np.ones(len(level), np.bool_)  # inside a step nothing is to be remembered
-    corner[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
-    return Isotonic(distinct[corner], np.clip(level[corner], 0.0, 1.0))
+    judged = [ranking for ranking in rankings if qrels.get(ranking.query_id)]
+    graded = [
+        (hit.score, qrels[ranking.query_id].get(hit.doc_id), number)
+        for number, ranking in enumerate(judged)
+        for hit in ranking.hits
+    ]
+    irrelevant = sum(grade is not None and grade < relevant_from for _, grade, _ in graded)
+    positives_only = irrelevant < _LEAST
+    pairs = [
+        (score, grade is not None and grade >= relevant_from, number)
+        for score, grade, number in graded
+        if positives_only or grade is not None
+    ]
+    relevant = np.array([one for _, one, _ in pairs], np.bool_)
+    if relevant.sum() < _LEAST or (~relevant).sum() < _LEAST:
+        raise NothingToCalibrate(
+            f"the run holds {relevant.sum()} pairs judged relevant (grade {relevant_from} or more) "
+            f"and {(~relevant).sum()} others; at least {_LEAST} of each are needed. Judge more "
+            "pairs, give a deeper run, or change the lowest grade that is relevant"
+        )
+    return Judged(
+        np.array([score for score, _, _ in pairs]),
+        relevant,
+        np.array([number for _, _, number in pairs], np.intp),
+        tuple(ranking.query_id for ranking in judged),
+        positives_only,
+    )
 
 
 def expected_calibration_error(probabilities: Floats, relevant: NDArray[np.bool_]) -> float:

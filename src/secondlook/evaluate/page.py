@@ -8,7 +8,7 @@ BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#767676"
 """Okabe and Ito's: told apart by nearly everyone, and in grey by their lightness."""
 
 _STYLE = """
-:root { color-scheme: light; }
+:root { color-scheme: light dark; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 64rem; background: #fff;
   color: #1c1c1c;
@@ -41,6 +41,12 @@ details { margin: .4rem 0; } summary { cursor: pointer; }
 .outside { border-bottom: 2px dotted #1c1c1c; } .matched { font-weight: 700; }
 @media (max-width: 40rem) { table { font-size: .75rem; } th, td { padding-right: .4rem; }
   .looks { grid-template-columns: 1fr; } h1 { font-size: 1.3rem; } }
+@media screen and (prefers-color-scheme: dark) {
+  body { background: #16181c; color: #e6e6e6; } h2 { border-color: #555; }
+  .small, figcaption, caption { color: #b0b0b0; }
+  .verdict, pre { background: #24272d; } a { color: #8ac6f2; }
+  svg, img { background: #fff; border-radius: .3rem; } .w { color: #1c1c1c; }
+  .outside { border-color: #888; } }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } .scroll { overflow: visible; }
   h2, summary { break-after: avoid; }
   figure, table, pre, .looks li, .verdict { break-inside: avoid; }

@@ -14,10 +14,8 @@ from secondlook.evaluate.verdict import figure_rows, sentence, warnings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from secondlook.evaluate.breakdown import Breakdown
+    from secondlook.evaluate.calibration import Reliability
     from secondlook.evaluate.compare import Comparison, Comparisons, Difference
     from secondlook.evaluate.depth import Depth
 
@@ -51,17 +49,6 @@ class Story:
     new_hits: tuple[ShownHit, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calibrated:
-    """Judged pairs by the probability that they are shown with."""
-
-    probabilities: NDArray[np.float64]
-    relevant: NDArray[np.bool_]
-    error: float
-    how: str
-    """Where the probabilities come from."""
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that stands in the page; parts that are empty are left out."""
@@ -73,7 +60,9 @@ class Report:
     depth: tuple[Depth, ...]
     stories: tuple[Story, ...]
     """Of all queries, most helped first."""
-    calibrated: Calibrated | None = None
+    calibrated: Reliability | None = None
+    no_calibration: str = ""
+    """Why it is not known."""
     curve: bytes | None = None
     """The training curves, a PNG."""
     lineage: tuple[tuple[str, Mapping[str, float]], ...] = ()
@@ -82,6 +71,8 @@ class Report:
     """Labels that noise reduction took out, highest score first."""
     dropped_figures: Mapping[str, float] | None = None
     commands: tuple[str, ...] = ()
+    gain: str = ""
+    """What tuning itself brought, beside the verdict against the first stage."""
 
 
 def report_page(report: Report) -> str:
@@ -109,12 +100,13 @@ def _verdict(report: Report, run: Comparison) -> str:
     word, _, reason = said.partition(": ")
     kind = run.verdict.replace(" ", "-")
     doubts = [*(one.sentence for one in run.objections), *warnings(report.found)]
+    gain = f"<p>{escape(report.gain[0].upper() + report.gain[1:])}.</p>" if report.gain else ""
     beware = "".join(f'<p class="warning">{escape(one)}.</p>' for one in doubts)
     copied = f"{run.queries} different of " if run.queries < report.found.queries else ""
     return (
         f'<div class="verdict {kind}"><b>{escape(word.capitalize())}</b><p>{escape(reason)}.</p>'
         f'<p class="small">{escape(run.run)} against {escape(report.found.base)}, '
-        f"{copied}{report.found.queries} judged queries.</p></div>{beware}"
+        f"{copied}{report.found.queries} judged queries.</p></div>{gain}{beware}"
     )
 
 
@@ -165,6 +157,8 @@ def _trust(report: Report) -> str:
         svg = draw_calibration(one.probabilities, one.relevant, one.error)
         told = f"Calibration {one.how}: probabilities are {one.error:.3f} off on average."
         figures.append(_figure(svg, told))
+    elif report.no_calibration:
+        figures.append(f'<p class="small">No calibration: {escape(report.no_calibration)}.</p>')
     if report.curve is not None:
         image = base64.b64encode(report.curve).decode()
         figures.append(

@@ -77,11 +77,13 @@ class Explanation:
     score: float
     """As the ranker ranks by it."""
     shown: float
-    """As users see it: a probability where the ranker is calibrated."""
+    """The relevance score, from 0 to 1."""
     parts: Mapping[str, float]
     """What the score is the sum of, where the form of the ranker has parts."""
     cut: int
     """How many of the document's tokens the ranker did not see."""
+    cut_query: int
+    """How many of the query's."""
     windows: tuple[WindowScore, ...]
     """The parts a long document was scored by; one for a short one."""
     window: int
@@ -89,7 +91,10 @@ class Explanation:
     query_words: tuple[Word, ...]
     document_words: tuple[Word, ...]
     attention: tuple[AttentionMap, ...]
-    """As the ranker scores, then with STRM the other way round; empty where there is none."""
+    """As the ranker scores, then with STRM the other way round where that looks different; empty
+    where there is none to see."""
+    attention_note: str = ""
+    """Why a map is left out, where it carries nothing."""
     standing: Standing | None = None
     """Among all hits of its query, where the document comes from an index."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from secondlook.explain.words import matches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from secondlook.explain.words import Match, ReadWord, WordReader
 
@@ -25,7 +25,7 @@ class Mark:
 
 
 def mark(
-    query: str, texts: Sequence[str], reader: WordReader
+    query: str, texts: Iterable[str], reader: WordReader
 ) -> tuple[list[Mark], list[list[Mark]]]:
     """The marks of the query, which match in any of the texts, and those of each text."""
     asked = reader.read(query)

@@ -32,12 +32,13 @@ def page(said: Explanation) -> str:
         f"<h2>Query</h2>{_text(said.query_words, largest)}",
         f"<h2>Document</h2>{_text(said.document_words, largest)}",
     ]
-    if said.cut:
-        body.append(f"<p class=warning>{said.cut} tokens of the document were not seen.</p>")
+    for side, cut in (("query", said.cut_query), ("document", said.cut)):
+        if cut:
+            body.append(f"<p class=warning>{cut} tokens of the {side} were not seen.</p>")
     if len(said.windows) > 1:
         body.append(_windows(said))
     body.append("<h2>What each word adds</h2>" + _attributions(said))
-    if said.attention:
+    if said.attention or said.attention_note:
         body.append("<h2>Attention</h2>" + _attention(said))
     return whole_page(f"Why: {said.query}", "\n".join(body))
 
@@ -92,6 +93,15 @@ def _attributions(said: Explanation) -> str:
 
 
 def _attention(said: Explanation) -> str:
+    note = f"<p>{escape(_sentence(said.attention_note))}</p>" if said.attention_note else ""
+    return note + (_maps(said) if said.attention else "")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _maps(said: Explanation) -> str:
     rows = [row for one in said.attention for row in one.query_to_document]
     top = max((share for row in rows for share in row), default=0.0)
     chosen = said.attention[0]

@@ -9,17 +9,26 @@ import numpy as np
 
 from secondlook.errors import SecondlookError
 from secondlook.explain.explanation import AttentionMap, Explanation, WindowScore, Word
+from secondlook.explain.visible import worth_showing
 from secondlook.explain.words import ReadWord, WordReader, matches
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from secondlook.score.ranker import Ranker
+    from secondlook.types import Pair
+
+_AT_ONCE = 16
+"""Pairs that are scored between two looks whether the explanation is still wanted."""
 
 _DECIMALS = 7  # a warm ranker before training looks across with a thousandth
+
+
+class Stopped(SecondlookError):
+    """An explanation that nobody waits for any longer."""
 
 
 def explain(
@@ -31,10 +40,12 @@ def explain(
     query_type: str | None = None,
     layer: int | None = None,
     head: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Explanation:
     """Why this document scores as it does for this query.
 
-    Each word's attribution is what the score loses without it; all are scored in one batch. The
+    Each word's attribution is what the score loses without it; some are scored at once, and between
+    them `should_stop` is asked: once it says so, this raises Stopped. The
     `title` is read with the document as the ranker reads titles, but not taken apart. `layer`
     and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
     exported ranker gives no attention: load it with `backend="torch"` for that.
@@ -44,18 +55,21 @@ def explain(
     [windows] = ranker.encoder.windows([whole])
     scores = scored.scores
     if len(windows) > 1:
-        scores = ranker.score([(asked, window.document) for window in windows])
+        parts_of_it = [(asked, window.document) for window in windows]
+        scores = _scores(ranker, parts_of_it, should_stop)
     shape = ranker.settings.encode.windows
     best = 0 if shape is not None and shape.pooling == "first" else int(scores.argmax())
     seen = _Seen(ranker, asked, windows[best].document)
     query_words, document_words = _attributed(
-        ranker, seen, float(scores[best]), windows[best].start
+        ranker, seen, float(scores[best]), windows[best].start, should_stop
     )
     network = getattr(ranker.backend, "network", None)
     parts: dict[str, float] = {}
     attention: tuple[AttentionMap, ...] = ()
+    note = ""
     if network is not None and ranker.settings.form != "frozen":
-        parts, attention = _look_inside(network, seen, layer, head)
+        parts, maps = _look_inside(network, seen, layer, head)
+        attention, note = worth_showing(maps, two_vectors=ranker.settings.form == "warm")
     elif layer is not None or head is not None:
         raise SecondlookError(
             "this ranker shows no attention between the texts, so there is no layer or head to "
@@ -65,9 +79,10 @@ def explain(
         query,
         document,
         float(scored.scores[0]),
-        float(ranker.shown(scored.scores)[0]),
+        float(ranker.relevance(scored.scores)[0]),
         parts,
         int(scored.cut[0]),
+        int(scored.cut_query[0]),
         tuple(
             WindowScore(window.start, window.end, float(score))
             for window, score in zip(windows, scores, strict=True)
@@ -76,6 +91,7 @@ def explain(
         query_words,
         document_words,
         attention,
+        note,
     )
 
 
@@ -108,7 +124,7 @@ def _side(words: Sequence[ReadWord], tokens: Sequence[NDArray[np.intp]]) -> _Sid
 
 
 def _attributed(
-    ranker: Ranker, seen: _Seen, score: float, start: int
+    ranker: Ranker, seen: _Seen, score: float, start: int, should_stop: Callable[[], bool]
 ) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     """The words of both sides; `start` is where the window begins in its document."""
     query, document = seen.pair
@@ -122,7 +138,7 @@ def _attributed(
         for word in seen.document.words
         if _counts(word)
     ]
-    lost = iter((score - ranker.score(without)).tolist())
+    lost = iter((score - _scores(ranker, without, should_stop)).tolist())
     sides = []
     for side, other, shift in (
         (seen.query, seen.document, 0),
@@ -143,6 +159,18 @@ def _attributed(
             )
         )
     return sides[0], sides[1]
+
+
+def _scores(
+    ranker: Ranker, pairs: Sequence[Pair], should_stop: Callable[[], bool]
+) -> NDArray[np.float32]:
+    """One score per pair; a few at a time, so that it can be stopped."""
+    scores = [np.empty(0, np.float32)]
+    for start in range(0, len(pairs), _AT_ONCE):
+        if should_stop():
+            raise Stopped("the explanation was stopped")
+        scores.append(ranker.score(pairs[start : start + _AT_ONCE]))
+    return np.concatenate(scores)
 
 
 def _counts(word: ReadWord) -> bool:

@@ -11,7 +11,8 @@ from tokenizers import Tokenizer
 from secondlook.encode.markers import marker_ids, term_reader
 from secondlook.encode.settings import MarkerSettings
 from secondlook.encode.template import Template
-from secondlook.encode.tokens import well_formed, word_beginnings, word_spans
+from secondlook.encode.tokens import well_formed, word_spans
+from secondlook.encode.words import WordFinder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ class WordReader:
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
         self._tokenizer.encode_special_tokens = True
         self._settings = settings
+        self._words = WordFinder(tokenizer)
         plain = MarkerSettings.model_validate({})
         self._term_of = term_reader(tokenizer, plain.model_copy(update={"match": "exact"}))
         self._stem_of = term_reader(tokenizer, plain)
@@ -64,7 +66,7 @@ class WordReader:
         """All words of the text, in order; those of the prompt have an empty span at 0."""
         whole = well_formed(prompt + text)
         encoding = self._tokenizer.encode(whole, add_special_tokens=False)
-        begins = word_beginnings(encoding.word_ids)
+        begins = self._words.begins(whole, encoding, np.array(encoding.ids, np.intp))
         starts = [*np.flatnonzero(begins).tolist(), len(begins)]
         words = []
         for number, (start, end) in enumerate(word_spans(encoding, begins)):

@@ -64,5 +64,17 @@ def _only_here(settings: RankerSettings) -> str:
 def _phase_line(phase: Phase) -> str:
     learned = f" on {', '.join(phase.data)}" if phase.data else ""
     labels = f", whose labels no person gave ({phase.labels})" if phase.labels else ""
-    measured = ", ".join(f"{key} {value:.4f}" for key, value in phase.metrics.items())
-    return f"1. {phase.name}{learned}{labels}{': ' + measured if measured else ''}"
+    metrics = dict(phase.metrics)
+    gates = [metrics.pop(name) for name in phase.metrics if name.startswith("gate ")]
+    figures = [f"{name} {_figure(value)}" for name, value in metrics.items()]
+    if gates:
+        figures.append(f"gates by layer {' '.join(f'{gate:.4f}' for gate in gates)}")
+    gain, error = metrics.get("gain"), metrics.get("standard error of the gain")
+    if gain is not None and error is not None and abs(gain) < 2 * error:
+        figures.append("a gain within the noise of so few queries")
+    return f"1. {phase.name}{learned}{labels}{': ' + ', '.join(figures) if figures else ''}"
+
+
+def _figure(value: float) -> str:
+    """Counts as counts, measures with four places."""
+    return f"{value:.0f}" if value.is_integer() and value > 1 else f"{value:.4f}"

@@ -1,7 +1,7 @@
 """The checkpoint folder: found, read, and written at once. Nothing here needs torch.
 
 It is a plain Hugging Face model (`config.json`, `model.safetensors`, `tokenizer.json`) beside
-`secondlook.json`. A cross-encoder without `secondlook.json` is read too, with defaults.
+`secondlook.json`. A cross-encoder without `secondlook.json` is read too: `imported` says how.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
-from secondlook.data.durable import sync, write_at_once
-from secondlook.encode.settings import EncodeSettings
+from secondlook.data.durable import half_of, remove_halves, sync, write_at_once
+from secondlook.data.lock import locked
 from secondlook.errors import CheckpointProblem, UnknownName
-from secondlook.model.settings import Lineage, RankerSettings
+from secondlook.model.imported import SavedFiles, longest_input, settings_of
+from secondlook.model.settings import RankerSettings
 from secondlook.recipe import Settings
 
 if TYPE_CHECKING:
@@ -34,9 +35,24 @@ CARD = "secondlook.json"
 TYPES = "types.safetensors"
 """The classifier of query types, where the ranker has one."""
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_SAFE_NAME = re.compile(r"\w[\w.-]*\.safetensors")
 _DOWNLOADED = ["*.safetensors", "*.json", "*.txt"]
+_KNOWN_ATTENTION = ("eager", "sdpa", "flash_attention_2")
+"""What transformers has itself; it takes any other name for code on the hub, and loads that."""
+_CONFIG_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "model_type": (str, "a name"),
+    "max_position_embeddings": (int, "a whole number"),
+    "pad_token_id": (int, "a whole number"),
+    "id2label": (dict, "an object"),
+    "sentence_transformers": (dict, "an object"),
+}
 _BEHIND_PADDING = {"camembert", "mpnet", "roberta", "xlm-roberta"}
 """Families that number positions from behind the padding index."""
+_ARCHITECTURES = _BEHIND_PADDING | {
+    *("albert", "bart", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert"),
+    *("mt5", "t5"),
+}
+"""What transformers itself has: where such a model names code of its own, it loads without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +80,7 @@ def open_checkpoint(source: str | Path) -> Checkpoint:
     if (folder / CARD).is_file():
         settings = read_settings(folder / CARD, RankerSettings)
     else:
-        settings = _plain_settings(folder, config, base_name(source))
+        settings = _imported_settings(folder, config, base_name(source))
     limit = position_limit(config)
     if limit is not None and settings.encode.max_length > limit:
         raise CheckpointProblem(
@@ -79,7 +95,7 @@ def locate(source: str | Path) -> Path:
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder
-    for left in sorted(folder.parent.glob(f".{folder.name}.*.previous")):
+    for left in _left_by_a_swap(folder):
         raise CheckpointProblem(
             f"there is no {folder}, but an interrupted save left the one before at {left}; "
             f"rename it back: mv {left} {folder}"
@@ -103,14 +119,46 @@ def _download(hub_id: str) -> Path:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """`config.json`; raises CheckpointProblem where the model would run code of its own."""
+    """`config.json`; raises CheckpointProblem where the model can only run by code of its own."""
     config = read_json(folder / "config.json")
-    if "auto_map" in config:
+    if "auto_map" in config and config.get("model_type") not in _ARCHITECTURES:
         raise CheckpointProblem(
             f"{folder} needs code that comes with the model (`auto_map` in config.json), and such "
             "code is never run here; take a model of an architecture that transformers has itself"
         )
+    for name in _attention_names(config):
+        if name not in _KNOWN_ATTENTION:
+            raise CheckpointProblem(
+                f"{folder / 'config.json'} asks for the attention {name!r}, which would be code "
+                f"from the hub; take one of {', '.join(_KNOWN_ATTENTION)}, or remove the line"
+            )
+    _check_types(folder / "config.json", config)
     return config
+
+
+def brings_code(folder: Path) -> bool:
+    """Whether the folder names code of its own, which is never run."""
+    return "auto_map" in read_json(folder / "config.json")
+
+
+def _attention_names(config: Mapping[str, Any]) -> Iterator[object]:
+    """The attention that a configuration asks for, and every configuration inside it."""
+    for key, value in config.items():
+        if key.endswith("attn_implementation") and value is not None:
+            yield from value.values() if isinstance(value, dict) else [value]
+        elif isinstance(value, dict):
+            yield from _attention_names(value)
+
+
+def _check_types(path: Path, config: Mapping[str, Any]) -> None:
+    """Raise CheckpointProblem where something that is read here is of another type."""
+    for key, (kinds, noun) in _CONFIG_TYPES.items():
+        value = config.get(key)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            raise CheckpointProblem(
+                f"{path}: {key} must be {noun}, and is {json.dumps(value)[:40]}; fetch the model "
+                "anew"
+            )
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -119,7 +167,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise CheckpointProblem(f"{path.parent} is no model: it holds no {path.name}")
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointProblem(f"{path} is no JSON ({error}); fetch the model anew") from error
     if not isinstance(read, dict):
         raise CheckpointProblem(f"{path} holds no JSON object; fetch the model anew")
@@ -134,7 +182,10 @@ def read_tokenizer(folder: Path) -> Tokenizer:
             f"{folder} holds no tokenizer.json; write it once with "
             "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
         )
-    tokenizer = Tokenizer.from_file(str(path))
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise CheckpointProblem(f"{path} is damaged ({error}); fetch the model anew") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -165,8 +216,7 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors of the model; raises CheckpointProblem for pickled or damaged ones."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        names = sorted(set(read_json(index)["weight_map"].values()))
-        return [_undamaged(folder / name) for name in names]
+        return [_undamaged(folder / name) for name in _named_in(index)]
     if (folder / "model.safetensors").is_file():
         return [_undamaged(folder / "model.safetensors")]
     pickled = sorted(folder.glob("*.bin"))
@@ -177,6 +227,20 @@ def weight_files(folder: Path) -> list[Path]:
             "it where you trust it: AutoModel….from_pretrained(…).save_pretrained(…)"
         )
     raise CheckpointProblem(f"{folder} holds no weights (model.safetensors)")
+
+
+def _named_in(index: Path) -> list[str]:
+    """The files that hold the weights; raises CheckpointProblem for any but safetensors beside."""
+    listed = read_json(index).get("weight_map")
+    if not isinstance(listed, dict) or not listed:
+        raise CheckpointProblem(f'{index} has no "weight_map"; fetch the model anew')
+    for name in listed.values():
+        if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name):
+            raise CheckpointProblem(
+                f"{index} names {name!r} as weights; only .safetensors files of the same folder "
+                "are loaded: take a copy of the model that has them"
+            )
+    return sorted(set(listed.values()))
 
 
 def _undamaged(path: Path) -> Path:
@@ -192,12 +256,27 @@ def _undamaged(path: Path) -> Path:
         ) from error
 
 
-def _plain_settings(folder: Path, config: Mapping[str, Any], base: str) -> RankerSettings:
-    """Settings for a cross-encoder that was not made here."""
-    return RankerSettings(
-        encode=EncodeSettings.model_validate({"max_length": max_length(folder, config)}),
-        activation=_activation(folder, config),
-        lineage=Lineage(base=base),
+def _imported_settings(folder: Path, config: Mapping[str, Any], base: str) -> RankerSettings:
+    """Settings for a cross-encoder that was not made here, as its authors meant it."""
+    try:
+        return settings_of(saved_files(folder, config), position_limit(config), base)
+    except ValueError as error:
+        raise CheckpointProblem(f"{folder} {error}") from error
+
+
+def saved_files(folder: Path, config: Mapping[str, Any]) -> SavedFiles:
+    """What transformers and sentence-transformers wrote beside the weights."""
+
+    def read(name: str) -> dict[str, Any]:
+        return read_json(folder / name) if (folder / name).is_file() else {}
+
+    modules = folder / "modules.json"
+    return SavedFiles(
+        config,
+        read("tokenizer_config.json"),
+        read("sentence_bert_config.json"),
+        read("config_sentence_transformers.json"),
+        json.loads(modules.read_text("utf-8")) if modules.is_file() else [],
     )
 
 
@@ -208,15 +287,8 @@ def base_name(source: str | Path) -> str:
 
 
 def max_length(folder: Path, config: Mapping[str, Any]) -> int:
-    """The longest input that tokenizer, sentence-transformers' settings and positions all allow."""
-    limits = [position_limit(config)]
-    for name, key in (
-        ("tokenizer_config.json", "model_max_length"),
-        ("sentence_bert_config.json", "max_seq_length"),
-    ):
-        if (folder / name).is_file():
-            limits.append(read_json(folder / name).get(key))
-    return int(min((limit for limit in limits if limit), default=512))
+    """The longest input that sentence-transformers' or the tokenizer's settings allow."""
+    return longest_input(saved_files(folder, config), position_limit(config))
 
 
 def position_limit(config: Mapping[str, Any]) -> int | None:
@@ -228,21 +300,6 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
         padding = config.get("pad_token_id")
         positions -= (1 if padding is None else padding) + 1
     return int(positions)
-
-
-def _activation(folder: Path, config: Mapping[str, Any]) -> Literal["identity", "sigmoid"]:
-    """What sentence-transformers would apply to the logit, so that scores are the same there.
-
-    Two logits become one here, their difference, and it leaves two as they are: identity.
-    """
-    if len(config.get("id2label", ("", ""))) == 2:  # transformers leaves its default of two out
-        return "identity"
-    named = config.get("sentence_transformers", {}).get("activation_fn")
-    named = named or config.get("sbert_ce_default_activation_function")
-    if (folder / "config_sentence_transformers.json").is_file():
-        theirs = read_json(folder / "config_sentence_transformers.json")
-        named = theirs.get("activation_fn") or named
-    return "identity" if named and named.endswith(".Identity") else "sigmoid"
 
 
 def files_fingerprint(folder: Path) -> str:
@@ -274,6 +331,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     """An empty folder to fill, which becomes `folder` at once when the block ends well.
 
     When it does not, `folder` stays as it was. Only a checkpoint or an empty folder is replaced.
+    Raises OutputInUse where another process is writing the same folder.
     """
     folder = folder.resolve()
     if folder.exists() and not _is_empty(folder) and not (folder / "config.json").is_file():
@@ -281,20 +339,36 @@ def replacing(folder: Path) -> Iterator[Path]:
             f"{folder} is there and is no checkpoint, so it is not replaced; give another name"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    mark = uuid4().hex[:8]
-    half = folder.with_name(f".{folder.name}.{mark}.half")
-    half.mkdir()
-    try:
-        yield half
-        readable = half.stat().st_mode & 0o666  # safetensors are written for their owner only
-        for path in half.rglob("*"):
-            if path.is_file():
-                path.chmod(readable)
-            sync(path)
-        sync(half)
-        _swap(half, folder, folder.with_name(f".{folder.name}.{mark}.previous"))
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
+    with locked(folder) as hold:
+        if hold.is_first:
+            remove_halves(folder)
+            _recover(folder)
+        half = half_of(folder)
+        half.mkdir()
+        try:
+            yield half
+            readable = half.stat().st_mode & 0o666  # safetensors are written for their owner only
+            for path in half.rglob("*"):
+                if path.is_file():
+                    path.chmod(readable)
+                sync(path)
+            sync(half)
+            _swap(half, folder, half.with_suffix(".previous"))
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+
+
+def _recover(folder: Path) -> None:
+    """Undo what a process left that was killed in `_swap`."""
+    for previous in _left_by_a_swap(folder):
+        if folder.exists():
+            shutil.rmtree(previous)
+        else:
+            previous.rename(folder)
+
+
+def _left_by_a_swap(folder: Path) -> list[Path]:
+    return sorted(folder.parent.glob(f".{escape(folder.name)}.*.previous"))
 
 
 def _swap(new: Path, folder: Path, previous: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, arange, nn, no_grad
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from secondlook.model.checkpoint import position_limit
 from secondlook.model.families import ModernBert, family
@@ -15,12 +17,31 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
+class Float32Linear(nn.Linear):
+    """A linear layer that autocast does not round.
+
+    Of a thousand scores in bf16 a third are equal to others, and ties fall to the document id.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - torch's name
+        """The product in float32, whatever autocast says."""
+        kind = input.device.type
+        if not torch.is_autocast_enabled(kind):  # so that an exported graph has no trace of it
+            return super().forward(input)
+        with torch.autocast(kind, enabled=False):
+            return functional.linear(input.float(), self.weight, self.bias)
+
+
 class Joint(nn.Module):
-    """A sequence classifier of transformers with one logit, and STRM where it is asked for."""
+    """A sequence classifier of transformers with one logit, and STRM where it is asked for.
+
+    Logits are float32 under autocast too.
+    """
 
     def __init__(self, classifier: PreTrainedModel, *, strm: bool) -> None:
         super().__init__()
         self.classifier = classifier
+        _keep_head_in_float32(classifier)
         self.strm = strm
         self._family = family(classifier.base_model, "STRM") if strm else None
         self.inputs = tuple(_inputs(classifier, strm=strm))
@@ -44,7 +65,7 @@ class Joint(nn.Module):
         if token_type_ids is not None:
             read["token_type_ids"] = token_type_ids
         if self._family is not None:
-            positions = arange(input_ids.shape[1], device=input_ids.device)[None]
+            positions = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
             read["attention_mask"] = self._family.masks(visible(attention_mask, words), positions)
             if isinstance(self._family, ModernBert):
                 return self._modern(read, attention_mask)
@@ -62,6 +83,18 @@ class Joint(nn.Module):
             pooled = (states * weights).sum(1) / weights.sum(1)
         logits: Tensor = classifier.classifier(classifier.drop(classifier.head(pooled)))
         return logits.squeeze(-1)
+
+
+def _keep_head_in_float32(classifier: PreTrainedModel) -> None:
+    """Pooler, dense and last layer, however the family calls them: all that is no encoder layer."""
+    inside = f"{classifier.base_model_prefix}."
+    for name, layer in list(classifier.named_modules()):
+        if type(layer) is nn.Linear and (not name.startswith(inside) or ".pooler." in name):
+            owner, _, own_name = name.rpartition(".")
+            precise = Float32Linear(1, 1, bias=layer.bias is not None, device="meta")
+            precise.in_features, precise.out_features = layer.in_features, layer.out_features
+            precise.weight, precise.bias = layer.weight, layer.bias
+            setattr(classifier.get_submodule(owner), own_name, precise.train(layer.training))
 
 
 def _inputs(classifier: PreTrainedModel, *, strm: bool) -> list[str]:
@@ -85,7 +118,7 @@ def fold_two_logits(classifier: PreTrainedModel) -> None:
     owner, name = (head, "out_proj") if hasattr(head, "out_proj") else (classifier, "classifier")
     two: nn.Linear = getattr(owner, name)
     one = nn.Linear(two.in_features, 1)
-    with no_grad():
+    with torch.no_grad():
         one.weight.copy_(two.weight[1:] - two.weight[:1])
         one.bias.copy_(two.bias[1:] - two.bias[:1])
     setattr(owner, name, one)

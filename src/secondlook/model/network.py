@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,10 @@ except ImportError as error:
 from secondlook.model.biencoder import read_biencoder
 from secondlook.model.card import card
 from secondlook.model.checkpoint import (
+    CARD,
     TYPES,
     base_name,
+    brings_code,
     locate,
     max_length,
     open_checkpoint,
@@ -36,6 +39,7 @@ from secondlook.model.checkpoint import (
     write_settings,
 )
 from secondlook.model.frozen import Frozen
+from secondlook.model.imported import files_for_a_prompt
 from secondlook.model.joint import Joint, fold_two_logits
 from secondlook.model.settings import FrozenSettings, Lineage, RankerSettings, WarmSettings
 from secondlook.model.warm import Warm
@@ -52,6 +56,12 @@ CrossEncoder = Joint | Warm | Frozen
 EXTRA = "secondlook.safetensors"
 """What the warm and the frozen form have beside their encoder."""
 _TRAVELLING = ("tokenizer_config.json", "special_tokens_map.json", TYPES)
+_ACTIVATIONS = {
+    "identity": "linear.Identity",
+    "sigmoid": "activation.Sigmoid",
+    "tanh": "activation.Tanh",
+}
+_OF_A_LAYER = re.compile(r"\blayers?\.\d")
 _HEADS = ("classifier.weight", "classifier.out_proj.weight")
 """The last layer of the families' heads."""
 
@@ -86,6 +96,9 @@ def load_model(source: str | Path, *, untrained_head: bool = False) -> Model:
     elif settings.warm is None:
         classifier, trained = _load_classifier(folder, untrained_head=untrained_head)
         settings = settings.model_copy(update={"trained": trained and settings.trained})
+        if not (trained or (folder / CARD).is_file()):  # no authors' reading to follow
+            plain = EncodeSettings.model_validate({"max_length": settings.encode.max_length})
+            settings = settings.model_copy(update={"encode": plain})
         network = Joint(classifier, strm=settings.encode.strm)
     else:
         network = _warm(load_encoder(folder), settings.encode, settings.warm)
@@ -128,7 +141,8 @@ def new_warm(
     """A warm ranker that begins as the bi-encoder `base`, and is as good as that untrained.
 
     Pooling and prompts are read from sentence-transformers' files; `encode` are settings that
-    differ from what these say.
+    differ from what these say. No scale for its scores is stored: `score.warm.make_warm` makes
+    the whole ranker, with one.
     """
     folder = locate(base)
     biencoder = read_biencoder(folder)
@@ -174,9 +188,8 @@ def save_model(model: Model, folder: Path) -> None:
         network = model.network
         if isinstance(network, Joint):
             # sentence-transformers reads from here what to apply to the logit
-            named = {"identity": "linear.Identity", "sigmoid": "activation.Sigmoid"}
             network.classifier.config.sentence_transformers = {
-                "activation_fn": f"torch.nn.modules.{named[model.settings.activation]}"
+                "activation_fn": f"torch.nn.modules.{_ACTIVATIONS[model.settings.activation]}"
             }
             network.classifier.save_pretrained(half)
         else:
@@ -188,6 +201,8 @@ def save_model(model: Model, folder: Path) -> None:
         model.tokenizer.save(str(half / "tokenizer.json"))
         if isinstance(network, Joint):
             _limit_tokenizer(half / "tokenizer_config.json", model.settings.encode.max_length)
+            for name, told in files_for_a_prompt(model.settings).items():
+                (half / name).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
         (half / "README.md").write_text(card(model.settings), encoding="utf-8")
         write_settings(half, model.settings)
 
@@ -240,6 +255,8 @@ def _own(network: Warm | Frozen) -> dict[str, torch.Tensor]:
 
 def _load_own(network: Warm | Frozen, path: Path) -> None:
     stored = load_file(path) if path.is_file() else {}
+    if "beta" in stored:  # as earlier versions stored the gate: its logarithm
+        stored["gate"] = stored.pop("beta").exp()
     shapes = {name: weight.shape for name, weight in stored.items()}
     if shapes != {name: weight.shape for name, weight in _own(network).items()}:
         raise CheckpointProblem(
@@ -261,8 +278,15 @@ def load(kind: Any, folder: Path, **config: Any) -> tuple[PreTrainedModel, list[
                 output_loading_info=True,
                 **config,
             )
-        except (ValueError, OSError, RuntimeError) as error:
+        except Exception as error:  # an odd config.json can raise anything in there
             raise CheckpointProblem(f"{folder} cannot be loaded: {error}") from error
+    unknown = [name for name in sorted(report["unexpected_keys"]) if _OF_A_LAYER.search(name)]
+    if unknown and brings_code(folder):
+        raise CheckpointProblem(
+            f"{folder} says it is a plain {model.config.model_type}, but its weights are not "
+            f"({unknown[0]}): it needs the code that comes with it (`auto_map` in config.json), "
+            "and such code is never run here"
+        )
     return model, sorted(report["missing_keys"])
 
 

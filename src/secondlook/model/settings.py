@@ -30,16 +30,49 @@ class FrozenSettings(Settings):
     """Of the hidden layer between these and the score."""
 
 
-class PlattCalibration(Settings):
-    """probability = sigmoid(slope · score + intercept)."""
+ScoreSource = Literal["reference pairs", "corpus", "training data", "positives only", "judgments"]
+"""What the map from raw scores to relevance scores was fitted on."""
+
+JUDGED: tuple[ScoreSource, ...] = ("judgments", "positives only")
+"""The sources that make relevance scores estimates of probabilities."""
+
+
+class FittedOn(Settings):
+    """What a calibration was fitted on."""
+
+    source: ScoreSource
+    pairs: int = Field(ge=0)
+    relevant: int = Field(ge=0)
+    """How many of the pairs counted as relevant, or as related where nobody judged them."""
+    assumed: str = ""
+    """What the fit takes for granted, in a sentence."""
+    data: str = ""
+    """The fingerprint of the judgments and the run, or of the texts."""
+    queries: str = ""
+    """Short hashes of the query ids, separated by spaces: `report` finds by them which queries the
+    fit has seen."""
+
+
+class _Calibration(Settings):
+    fitted_on: FittedOn | None = None
+    """None in checkpoints of versions that did not record it, and fitted to judgments only."""
+
+    @property
+    def source(self) -> ScoreSource:
+        """What it was fitted on."""
+        return "judgments" if self.fitted_on is None else self.fitted_on.source
+
+
+class PlattCalibration(_Calibration):
+    """relevance score = sigmoid(slope · raw score + intercept)."""
 
     kind: Literal["platt"] = "platt"
     slope: float
     intercept: float
 
 
-class IsotonicCalibration(Settings):
-    """probability = the line through the points (scores, probabilities), level beyond its ends."""
+class IsotonicCalibration(_Calibration):
+    """The line through the points (raw scores, probabilities), level beyond its ends."""
 
     kind: Literal["isotonic"] = "isotonic"
     scores: tuple[float, ...] = Field(min_length=1)
@@ -98,12 +131,13 @@ class RankerSettings(Settings):
     frozen: FrozenSettings | None = None
     trained: bool = True
     """Whether scores mean anything; a new joint ranker has a random head until it is trained."""
-    activation: Literal["identity", "sigmoid"] = "identity"
-    """What users see of a score where there is no calibration. `sigmoid` is the default of
-    sentence-transformers for one logit, and kept for cross-encoders that come from there."""
+    activation: Literal["identity", "sigmoid", "tanh"] = "identity"
+    """What sentence-transformers applies to the logit; written back so that it still does."""
     calibration: Annotated[
         PlattCalibration | IsotonicCalibration | None, Field(discriminator="kind")
     ] = None
+    """From raw scores to relevance scores; where it is None, a ranker that is loaded fits a scale
+    to the reference pairs when it is first asked for one."""
     fusion: FusionSettings | None = None
     """What the first look's score adds to the ranker's; nothing where it is None."""
     lineage: Lineage
@@ -114,6 +148,11 @@ class RankerSettings(Settings):
         if self.frozen is not None:
             return "frozen"
         return "joint" if self.warm is None else "warm"
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether relevance scores were fitted to judgments."""
+        return self.calibration is not None and self.calibration.source in JUDGED
 
     @model_validator(mode="after")
     def _check(self) -> Self:

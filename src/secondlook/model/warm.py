@@ -1,17 +1,22 @@
 """The warm form: the ranker begins as the bi-encoder it is made from, and learns to look across.
 
 Query and document stand side by side in one sequence, each encoded as the bi-encoder would: own
-special tokens, positions from 0, segment 0. In layer l a learned β_l is added to the attention
-logits between the two parts, and
+special tokens, positions from 0, segment 0. In layer l a learned gate g_l multiplies what a token
+attends to in the other part, before attention is normalised: log g_l is added to the logits. Then
 
     score = alpha · cos(query vector, document vector) + w · h[CLS] + b
 
-with the vectors pooled over their own part. At the start w = b = 0 and β is low, so the order is
-very nearly the bi-encoder's own; with the parts shut off from each other it is exactly that.
+with the vectors pooled over their own part. At the start w = b = 0 and every gate is all but shut,
+so the order is very nearly the bi-encoder's own; with separate layers only it is exactly that. A
+gate of 1 is the attention of a plain cross-encoder.
+
+The gate itself is the parameter, not its logarithm: an optimiser's steps have about one size, and
+from log g = -10 a step of .02 would need 500 of them to 1 (docs/decisions/0174).
 """
 
 from __future__ import annotations
 
+from math import exp
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -30,10 +35,12 @@ if TYPE_CHECKING:
 
 ALPHA = 40.0
 """Where alpha begins: it makes cosines, which lie close together, into logits that do not."""
-BETA = -10.0
-"""Where every β begins: low enough that the ranker is as good as its bi-encoder. For e5-small on
-BM25's top 100 of TREC DL 2020 the order's Kendall τ with the cosine's is .99 at -8 already, but
+GATE = exp(-10)
+"""Where every gate begins: low enough that the ranker is as good as its bi-encoder. For e5-small on
+BM25's top 100 of TREC DL 2020 the order's Kendall τ with the cosine's is .99 at e^-8 already, but
 nDCG@10 is .661 there and .665 with the parts shut off from each other."""
+LEAST_GATE = exp(-12)
+"""What training lets no gate fall below: there it still has a gradient, and can open again."""
 
 
 class Warm(nn.Module):
@@ -59,7 +66,7 @@ class Warm(nn.Module):
                 f"{separate_layers} separate layers were asked for, and the encoder has {layers}"
             )
         self.alpha = nn.Parameter(torch.tensor(ALPHA))
-        self.beta = nn.Parameter(torch.full((layers,), BETA))  # [layers]
+        self.gate = nn.Parameter(torch.full((layers,), GATE))  # [layers]
         self.head = nn.Linear(encoder.config.hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -79,7 +86,7 @@ class Warm(nn.Module):
         positions, second = _parts(attention_mask, first)
         states = self._family.embed(input_ids, positions)
         states = self._family.run(
-            states, positions, self._masks(attention_mask, second, words), range(len(self.beta))
+            states, positions, self._masks(attention_mask, second, words), range(self.layers)
         )
         return self._read(states, attention_mask, second)
 
@@ -104,14 +111,33 @@ class Warm(nn.Module):
             states,
             positions,
             self._masks(attention_mask, second, words),
-            range(self.separate_layers, len(self.beta)),
+            range(self.separate_layers, self.layers),
         )
         return self._read(states, attention_mask, second)
 
     @property
+    def layers(self) -> int:
+        """How many layers the encoder has."""
+        return len(self.gate)
+
+    @property
+    def gates(self) -> dict[str, float]:
+        """Layer, from 1 → how far its gate is open; 0 for separate layers."""
+        values = self.gate.detach().tolist()
+        return {
+            str(layer): value if layer > self.separate_layers else 0.0
+            for layer, value in enumerate(values, start=1)
+        }
+
+    @torch.no_grad()
+    def bound_gates(self) -> None:
+        """Put gates that an optimiser's step took below the least back to it."""
+        self.gate.clamp_(min=LEAST_GATE)
+
+    @property
     def never_meet(self) -> bool:
         """Whether all layers are separate: a bi-encoder, which reads two vectors of each part."""
-        return self.separate_layers == len(self.beta)
+        return self.separate_layers == self.layers
 
     def vectors(self, states: Tensor, attention_mask: Tensor) -> Tensor:
         """The first token and the pooled vector of parts that `begin` saw: [batch, 2, hidden]."""
@@ -129,8 +155,10 @@ class Warm(nn.Module):
         across = (second[:, :, None] != second[:, None, :])[:, None]  # [batch, 1, from, to]
 
         def mask(layer: int) -> Tensor:
-            beta = SHUT if layer < self.separate_layers else self.beta[layer]
-            return seen + torch.where(across, beta, 0.0)
+            if layer < self.separate_layers:
+                return seen + torch.where(across, SHUT, 0.0)
+            gate = self.gate[layer].clamp(min=torch.finfo(self.gate.dtype).tiny)
+            return seen + torch.where(across, gate.log(), 0.0)
 
         return mask
 

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 from scipy.sparse import csc_matrix
 
+from secondlook.data.lock import locked
 from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
 from secondlook.recipe import Settings
@@ -33,6 +34,7 @@ _IDS = "ids.utf8"
 _ID_ENDS = "id_ends.npy"
 _TERMS_AT_ONCE = 1_000_000
 _SAMPLED = 64
+_IDS_AT_ONCE = 10_000
 
 
 class Bm25Settings(Settings):
@@ -58,25 +60,60 @@ class Bm25Index:
     def build(
         cls, folder: Path, documents: Iterable[Document], settings: Bm25Settings
     ) -> Bm25Index:
-        """Index the documents in one pass; the folder appears whole or not at all."""
-        if folder.exists() and any(folder.iterdir()):
-            read_card(folder)  # an older index is replaced; anything else is left alone
-        half = folder.with_name(f".{folder.name}.half")
-        shutil.rmtree(half, ignore_errors=True)  # what an interrupted build left behind
-        half.mkdir(parents=True)
-        try:
-            _fill(half, documents, settings)
-            _put_in_place(half, folder)
-        except BaseException:
-            shutil.rmtree(half, ignore_errors=True)
-            raise
+        """Index the documents in one pass; the folder appears whole or not at all.
+
+        Raises OutputInUse where another process is building the same folder.
+        """
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            _recover(folder)
+            if folder.exists() and any(folder.iterdir()):
+                read_card(folder)  # an older index is replaced; anything else is left alone
+            half = folder.with_name(f".{folder.name}.half")
+            shutil.rmtree(half, ignore_errors=True)  # what an interrupted build left behind
+            half.mkdir()
+            try:
+                _fill(half, documents, settings)
+                _put_in_place(half, folder)
+            except BaseException:
+                shutil.rmtree(half, ignore_errors=True)
+                raise
         return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Path) -> Bm25Index:
-        """A finished index; nothing but the vocabulary is read into memory."""
-        matrix = bm25s.BM25.load(folder / _MATRIX, mmap=True)
-        return cls(read_card(folder), CorpusStore.open(folder / _STORE), matrix, _IdList(folder))
+        """A finished index; nothing but the vocabulary is read into memory.
+
+        Raises IndexProblem where its parts do not fit together; `verify` looks closer.
+        """
+        card = read_card(folder)
+        store = CorpusStore.open(folder / _STORE)
+        try:
+            matrix = bm25s.BM25.load(folder / _MATRIX, mmap=True)
+            ids = _IdList(folder)
+            fits = _fits(matrix, ids, len(store), store.fingerprint, card)
+        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+            raise _damaged(folder, error) from error
+        if not fits:
+            raise _damaged(folder, "its parts do not belong together")
+        return cls(card, store, matrix, ids)
+
+    def verify(self) -> None:
+        """Read everything; raises IndexProblem unless it is as it was made."""
+        self.store.verify()
+        documents = self._matrix.scores["indices"]  # [postings]
+        folder, total = self.store.path.parent, len(self.store)
+        if len(documents) and not (documents.min() >= 0 and documents.max() < total):
+            raise _damaged(folder, "it has postings of documents that do not exist")
+        for start in range(0, total, _IDS_AT_ONCE):
+            positions = np.arange(start, min(start + _IDS_AT_ONCE, total))
+            stored = [document.id for document in self.store.at(positions.tolist())]
+            try:
+                ids = self._ids.at(positions)
+            except (ValueError, IndexError) as error:
+                raise _damaged(folder, error) from error
+            if ids != stored:
+                raise _damaged(folder, "it has other document ids than its texts")
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """BM25's best `k`; a document that shares no term with the query is no hit."""
@@ -91,14 +128,46 @@ class Bm25Index:
         ]
 
     def _ranking(self, query: Query, terms: list[int], k: int) -> Ranking:
-        scores = self._matrix.get_scores_from_ids(terms)  # [documents]
-        best = _best(scores, k)
-        best = best[scores[best] > 0]
-        return Ranking.of(query.id, map(Hit, self._ids.at(best), scores[best].tolist()))
+        try:
+            scores = self._matrix.get_scores_from_ids(terms)  # [documents]
+            best = _best(scores, k)
+            best = best[scores[best] > 0]
+            ids = self._ids.at(best)
+        except (IndexError, UnicodeDecodeError) as error:
+            raise _damaged(self.store.path.parent, error) from error
+        return Ranking.of(query.id, map(Hit, ids, scores[best].tolist()))
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The texts, in the order asked for."""
         return self.store.fetch(doc_ids)
+
+    def close(self) -> None:
+        """Let go of its files."""
+        self.store.close()
+
+
+def _fits(
+    matrix: bm25s.BM25, ids: _IdList, documents: int, fingerprint: str, card: IndexCard
+) -> bool:
+    """Whether the parts of an index speak of the same documents and terms."""
+    starts, terms = matrix.scores["indptr"], matrix.vocab_dict
+    postings = len(matrix.scores["data"])
+    return bool(
+        (card.documents, card.fingerprint) == (documents, fingerprint)
+        and matrix.scores["num_docs"] == len(ids) == documents
+        and len(matrix.scores["indices"]) == postings == starts[-1]
+        and starts[0] == 0
+        and (np.diff(starts) >= 0).all()
+        and max(terms.values()) < len(starts) - 1
+        and min(terms.values()) >= 0
+    )
+
+
+def _damaged(folder: Path, reason: object) -> IndexProblem:
+    return IndexProblem(
+        f"{folder} is damaged ({reason}); make it anew from the corpus with: "
+        f"secondlook index CORPUS {folder} --replace"
+    )
 
 
 def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
@@ -124,6 +193,11 @@ class _IdList:
     def __init__(self, folder: Path) -> None:
         self._bytes = np.memmap(folder / _IDS, dtype=np.uint8, mode="r")
         self._ends = np.load(folder / _ID_ENDS, mmap_mode="r")
+        if self._ends[-1] != len(self._bytes):
+            raise ValueError(f"{_IDS} and {_ID_ENDS} differ")
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
 
     def at(self, positions: NDArray[np.int64]) -> list[str]:
         ends = self._ends[positions + 1].tolist()
@@ -239,13 +313,25 @@ def _store_and_tokenise(
     return store
 
 
+def _recover(folder: Path) -> None:
+    """Undo what a process left that was killed while it swapped the new index for the old one."""
+    old = _previous(folder)
+    if old.exists() and folder.exists():
+        shutil.rmtree(old)
+    elif old.exists():
+        old.rename(folder)
+
+
+def _previous(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
 def _put_in_place(half: Path, folder: Path) -> None:
     """Swap the new index for what stands at `folder`, which may be an older one."""
     if not folder.exists():
         half.rename(folder)
         return
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    old = _previous(folder)
     folder.rename(old)
     half.rename(folder)
     shutil.rmtree(old)

@@ -142,6 +142,7 @@ def send(cluster: Cluster, alias: str, writes: Sequence[Write]) -> list[Write]:
             "POST",
             f"/{alias}/_bulk",
             b"".join([write.lines for write in pending]),
+            needs=("errors",),
             require_alias="true",  # else a write to a deleted index makes one without our mapping
             filter_path="errors,items.*.status,items.*.error",
         )

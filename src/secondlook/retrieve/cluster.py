@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import random
 import re
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from secondlook.errors import EngineProblem, MissingExtra
 from secondlook.recipe import Settings
+from secondlook.retrieve.access import plain_urls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from secondlook.retrieve.access import Route
 
 T = TypeVar("T")
 
 _BUSY = frozenset({429, 500, 502, 503, 504})
 """Statuses that another attempt may cure: overload, and a node that is leaving."""
+_SHOWN = 200  # characters of an answer that nobody understands
 
 
 class OpenSearchSettings(Settings):
-    """Where the index is and how it is made. Secrets come from the environment, never from here."""
+    """Where the index is and how it is made.
+
+    Secrets, and how certificates are checked, come from the environment, never from here.
+    """
 
     urls: tuple[str, ...] = Field(("http://localhost:9200",), min_length=1)
-    """Nodes of one cluster; with several, the loss of one goes unnoticed."""
+    """The cluster's nodes, or a load balancer before them, as the user named them."""
+    nodes: tuple[str, ...] = ()
+    """Other nodes that the cluster told of; asked when none of `urls` answers."""
+    discover: bool = True
+    """Whether to ask the cluster for its other nodes."""
     name: str
     """What searches ask for: an alias, behind which a finished index takes an older one's place."""
     shards: int = Field(1, ge=1)
@@ -37,7 +45,6 @@ class OpenSearchSettings(Settings):
     k1: float = Field(0.9, ge=0)
     b: float = Field(0.4, ge=0, le=1)
     analyzer: str = "english"
-    verify_certs: bool = True
 
     @field_validator("name")
     @classmethod
@@ -49,21 +56,10 @@ class OpenSearchSettings(Settings):
             )
         return name
 
-    @field_validator("urls")
+    @field_validator("urls", "nodes")
     @classmethod
     def _plain_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
-        for url in urls:
-            parts = urlsplit(url)
-            if parts.username is not None or parts.password is not None:
-                raise EngineProblem(
-                    f"a cluster's url must not hold a password (host {parts.hostname}): set "
-                    "OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD in the environment instead"
-                )
-            if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-                raise EngineProblem(
-                    f"{url!r} is no cluster's url; write it like https://search.example.org:9200"
-                )
-        return urls
+        return plain_urls(urls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,49 +94,45 @@ class Cluster:
 
     def __init__(
         self,
-        settings: OpenSearchSettings,
+        route: Route,
         transport: Any,  # noqa: ANN401 - opensearch-py's, imported late, or a fake
         patience: Patience = ASKING,
         sleep: Callable[[float], object] | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self._settings = settings
+        self.route = route
         self._transport = transport
-        self._where = ", ".join(settings.urls)
+        self._where = ", ".join(route.named)
         self._patience = patience
         self._given_up = threading.Event()
         self._sleep = sleep or self._given_up.wait
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
 
     @classmethod
-    def connect(
-        cls, settings: OpenSearchSettings, environ: Mapping[str, str] = os.environ
-    ) -> Cluster:
+    def connect(cls, route: Route) -> Cluster:
         """Ready to ask; the first request tells whether anybody is there."""
         try:
-            from opensearchpy import OpenSearch
+            from secondlook.retrieve.connection import transport
         except ImportError as error:
             raise MissingExtra("opensearch", "the OpenSearch engine") from error
-
-        # The client logs each lost connection with a traceback. Applications that configure
-        # logging still get them; a terminal does not.
-        logger = logging.getLogger("opensearch")
-        if not logger.hasHandlers():
-            logger.addHandler(logging.NullHandler())
-        client = OpenSearch(
-            list(settings.urls),
-            verify_certs=settings.verify_certs,
-            ssl_show_warn=False,  # whoever turned the check off in the settings knows
-            max_retries=len(settings.urls) - 1,  # at once, on the other nodes; then patience
-            retry_on_status=(),
-            pool_maxsize=16,
-            **_credentials(environ),
-        )
-        return cls(settings, client.transport)
+        return cls(route, transport(route))
 
     def with_patience(self, patience: Patience) -> Cluster:
-        """The same connections, another temper."""
-        return Cluster(self._settings, self._transport, patience)
+        """The same connections, asked for longer or shorter."""
+        return Cluster(self.route, self._transport, patience)
+
+    def with_others(self, urls: tuple[str, ...]) -> Cluster:
+        """The same cluster, with these nodes to fall back on."""
+        return Cluster.connect(replace(self.route, others=urls))
+
+    def at(self, url: str) -> Cluster:
+        """One node of this cluster, reached as the others are."""
+        return Cluster.connect(replace(self.route, named=(url,), others=()))
+
+    def identity(self, within: float | None = None) -> str:
+        """The cluster's id, empty where the user may not know it; raises for no search engine."""
+        answer = self.request("GET", "/", needs=("version",), ignore=(403,), within=within)
+        return str(answer.get("cluster_uuid", ""))
 
     def request(
         self,
@@ -148,15 +140,19 @@ class Cluster:
         path: str,
         body: object = None,
         *,
+        needs: Sequence[str] = (),
         ignore: Sequence[int] = (),
         within: float | None = None,
         **params: str,
     ) -> Any:  # noqa: ANN401 - JSON
-        """One attempt, `within` so many seconds. A status to `ignore` is an answer too."""
+        """One attempt, `within` so many seconds, for an answer that has what it `needs`.
+
+        A status to `ignore` is an answer too.
+        """
         from opensearchpy.exceptions import OpenSearchException
 
         try:
-            return self._transport.perform_request(
+            answer = self._transport.perform_request(
                 method,
                 path,
                 params=params,
@@ -166,6 +162,11 @@ class Cluster:
             )
         except OpenSearchException as error:
             raise self._problem(error) from error
+        if isinstance(answer, dict) and (
+            answer.keys() >= set(needs) or answer.get("status") in ignore
+        ):
+            return answer
+        raise self.no_engine(str(answer))
 
     def ask(self, method: str, path: str, body: object = None, **options: Any) -> Any:  # noqa: ANN401 - JSON
         """A request, repeated patiently: only for what may safely happen twice."""
@@ -189,6 +190,12 @@ class Cluster:
         """What a status and an error mean, of a whole request or of one item in its answer."""
         cause = _reason(error)
         reason = f"{subject}: {cause}" if subject else cause
+        if status in (401, 403) and self.route.withheld:
+            return EngineProblem(
+                f"{self._where} asks for credentials, and yours were not sent: the index folder "
+                "names this cluster, you have not. If you trust it, set "
+                f"OPENSEARCH_URL={self.route.named[0]} in the environment"
+            )
         if status == 401:
             return EngineProblem(
                 f"{self._where} refused the credentials: set OPENSEARCH_USERNAME and "
@@ -224,8 +231,9 @@ class Cluster:
 
         if isinstance(error, exceptions.SSLError):
             return EngineProblem(
-                f"the certificate of {self._where} cannot be trusted ({error.error}): name the "
-                "file of its authority in OPENSEARCH_CA_CERTS"
+                f"the certificate of {self._where} cannot be trusted ({_short(error.error)}): name "
+                "the file of its authority in OPENSEARCH_CA_CERTS, and the host as the certificate "
+                "does"
             )
         if isinstance(error, exceptions.ConnectionTimeout):
             return Busy(
@@ -238,15 +246,25 @@ class Cluster:
                 "the url right? examples/compose.yaml starts one on this machine"
             )
         if isinstance(error, exceptions.TransportError) and isinstance(error.status_code, int):
-            info = error.info if isinstance(error.info, dict) else {"error": error.error}
-            return self.refusal(error.status_code, info.get("error", error.error))
-        return EngineProblem(f"{self._where} answered what is no JSON: is it a search engine?")
+            if isinstance(error.info, dict):
+                return self.refusal(error.status_code, error.info.get("error", error.error))
+            if error.status_code == 401 or error.status_code in _BUSY:
+                return self.refusal(error.status_code, _short(error.error))
+            return self.no_engine(f"{error.status_code}: {error.error}")
+        return self.no_engine(str(error))
+
+    def no_engine(self, answer: str) -> EngineProblem:
+        """Somebody answered, and nothing that makes sense."""
+        return EngineProblem(
+            f"{self._where} answers, but not as a search engine does ({_short(answer)}): is the "
+            "url right, or is there a proxy or a sign-in page before the cluster?"
+        )
 
 
 def _reason(error: object) -> str:
     """The engine's own words, from the depth where it says why."""
     if not isinstance(error, dict):
-        return str(error)
+        return _short(error)
     for deeper in ("caused_by", "root_cause"):
         inner = error.get(deeper)
         inner = inner[0] if isinstance(inner, list) and inner else inner
@@ -255,20 +273,7 @@ def _reason(error: object) -> str:
     return f"{error.get('type', 'error')}: {error.get('reason', 'no reason given')}"
 
 
-def _credentials(environ: Mapping[str, str]) -> dict[str, Any]:
-    user, password, key, authority = (
-        environ.get(f"OPENSEARCH_{name}")
-        for name in ("USERNAME", "PASSWORD", "API_KEY", "CA_CERTS")
-    )
-    options: dict[str, Any] = {"ca_certs": authority} if authority else {}
-    if key and (user or password):
-        raise EngineProblem(
-            "both OPENSEARCH_API_KEY and OPENSEARCH_USERNAME or _PASSWORD are set: unset one kind"
-        )
-    if bool(user) != bool(password):
-        raise EngineProblem("set both OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD, or neither")
-    if key:
-        options["headers"] = {"authorization": f"ApiKey {key}"}
-    elif user:
-        options["http_auth"] = (user, password)
-    return options
+def _short(answer: object) -> str:
+    """The beginning of what may be a whole page, in one line."""
+    line = " ".join(str(answer).split())
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"

@@ -41,6 +41,10 @@ class Index(Retriever, Corpus, Protocol):
         """Engine, settings and corpus."""
         ...
 
+    def verify(self) -> None:
+        """Look at everything that is kept; raises where it is not what was indexed."""
+        ...
+
 
 @runtime_checkable
 class UpdatableIndex(Index, Protocol):

@@ -81,13 +81,15 @@ class Load:
     @classmethod
     def begin(cls, cluster: Cluster, settings: OpenSearchSettings) -> Load:
         """Take up the unfinished load of this name and these settings, or begin a new one."""
-        nodes = cluster.ask("GET", "/_cluster/health")["number_of_data_nodes"]
+        nodes = cluster.ask("GET", "/_cluster/health", needs=("number_of_data_nodes",))[
+            "number_of_data_nodes"
+        ]
         if settings.replicas >= nodes:
             raise EngineProblem(
                 f"{settings.replicas} replicas need {settings.replicas + 1} data nodes, and the "
                 f"cluster has {nodes}: start more nodes, or give fewer --replicas"
             )
-        fresh = Imprint(settings.model_dump(exclude={"urls", "verify_certs"}), 0, "")
+        fresh = Imprint(settings.model_dump(exclude={"urls", "nodes", "discover"}), 0, "")
         name, load = settings.name, None
         for index, imprint in _ours(cluster, name, unfinished=True).items():
             same = (imprint.made_as, imprint.layout) == (fresh.made_as, fresh.layout)
@@ -165,7 +167,9 @@ class Load:
         if not conflicts:
             return []
         ids = {"ids": [write.doc_id for write in conflicts]}
-        answer = self._cluster.ask("POST", f"/{self._index}/_mget", ids, _source="position")
+        answer = self._cluster.ask(
+            "POST", f"/{self._index}/_mget", ids, needs=("docs",), _source="position"
+        )
         again = []
         for write, stored in zip(conflicts, answer["docs"], strict=True):
             if not stored.get("found"):  # gone with the node that had it
@@ -200,6 +204,7 @@ class Load:
         health = self._cluster.ask(
             "GET",
             f"/_cluster/health/{self._index}",
+            needs=("timed_out", "status"),
             ignore=(408,),
             wait_for_active_shards="all",
             timeout=_PLACING,
@@ -214,7 +219,7 @@ class Load:
 
 def count(cluster: Cluster, index: str) -> int:
     """How many documents searches see; raises if a shard is missing."""
-    answer = cluster.ask("GET", f"/{index}/_count")
+    answer = cluster.ask("GET", f"/{index}/_count", needs=("count", "_shards"))
     shards = answer["_shards"]
     if shards["successful"] < shards["total"]:
         raise cluster.refusal(503, f"only {shards['successful']} of {shards['total']} shards count")

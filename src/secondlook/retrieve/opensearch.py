@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from secondlook.data.fingerprint import Fingerprint
+from secondlook.data.lock import Hold
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
+from secondlook.retrieve.access import Access, Route
 from secondlook.retrieve.bulk import SHOWN, Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.load import Imprint, Load, count
 from secondlook.retrieve.lucene import is_too_long, match, most_telling, msearch
+from secondlook.retrieve.nodes import other_nodes
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -31,6 +38,8 @@ _QUERIES_AT_ONCE = 4  # in one request
 _REQUESTS_AT_ONCE = 4  # so that some are searched while others are read
 _TEXTS_AT_ONCE = 500
 _UPDATED = "+updates"
+_NODES_WHEN_MADE = 5.0  # seconds for a node to answer; a load takes longer anyway
+_NODES_WHEN_OPENED = 0.5  # a person waits for the search
 
 
 class OpenSearchIndex:
@@ -52,8 +61,22 @@ class OpenSearchIndex:
 
     def stored_bytes(self) -> int:
         """What its documents take on the cluster, without replicas."""
-        found = self._cluster.ask("GET", f"/{self._settings.name}/_stats/store")
+        found = self._cluster.ask("GET", f"/{self._settings.name}/_stats/store", needs=("_all",))
         return int(found["_all"]["primaries"]["store"]["size_in_bytes"])
+
+    def verify(self) -> None:
+        """Whether every shard is there, with as many documents as were loaded."""
+        name = self._settings.name
+        health = self._cluster.ask("GET", f"/_cluster/health/{name}", needs=("status",))
+        if health["status"] == "red":
+            raise self._cluster.refusal(503, "a shard has no copy", f"index {name!r}")
+        imprint, held = _imprint(self._settings, self._cluster), count(self._cluster, name)
+        if held != imprint.documents and not imprint.fingerprint.endswith(_UPDATED):
+            raise IndexProblem(
+                f"index {name!r} holds {held:,} documents, and {imprint.documents:,} were loaded: "
+                "something else wrote to it. Make it anew with: secondlook index CORPUS INDEX "
+                "--replace"
+            )
 
     @classmethod
     def build(
@@ -72,8 +95,12 @@ class OpenSearchIndex:
         cluster has safely taken, in the corpus's order.
         """
         _claim(folder)
-        cluster = Cluster.connect(settings)
-        cluster.ask("GET", "/_cluster/health")  # nobody there? say so now, not after minutes
+        hold = Hold(folder, "what the cluster has taken is kept; the same command goes on there")
+        access = Access.from_environment(os.environ)
+        cluster = Cluster.connect(Route.named_by_user(access, settings.urls))
+        cluster.ask("GET", "/_cluster/health", needs=("status",))  # nobody there? say so at once
+        access.remember(settings.urls)
+        cluster, settings = _with_other_nodes(cluster, settings, _NODES_WHEN_MADE)
         load = Load.begin(cluster.with_patience(LOADING), settings)
         stream = iter(documents)
         fingerprint = Fingerprint.of(islice(stream, load.done))
@@ -94,13 +121,24 @@ class OpenSearchIndex:
         load.fill(stream, fingerprint, on_acknowledged, note_every)
         load.finish()
         write_card(folder, _card(settings, cluster))
+        hold.release()
         return cls(folder, settings, cluster)
 
     @classmethod
     def open(cls, folder: Path) -> OpenSearchIndex:
-        """A finished index; asks the cluster whether it is there."""
-        settings = OpenSearchSettings.model_validate(read_card(folder).settings)
-        return cls(folder, settings, Cluster.connect(settings))
+        """A finished index; asks the cluster whether it is there, and for its nodes of today.
+
+        OPENSEARCH_URL in the environment says where the cluster is, whatever the folder says.
+        """
+        settings = _settings_in(folder)
+        access = Access.from_environment(os.environ)
+        route = Route.named_by_folder(access, settings.urls, settings.nodes)
+        cluster = Cluster.connect(route)
+        index = cls(folder, settings, cluster)
+        index._cluster, today = _with_other_nodes(cluster, settings, _NODES_WHEN_OPENED)
+        if not access.urls and today.nodes != settings.nodes:
+            index._note_nodes(today.nodes)
+        return index
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k` of the whole index, or an error: never of only some of its shards."""
@@ -162,6 +200,7 @@ class OpenSearchIndex:
             "POST",
             f"/{self._settings.name}/_msearch",
             msearch(((text, search(text)) for text in texts), k),
+            needs=("responses",),
             filter_path=_ANSWER,
             search_type=f"{exact}query_then_fetch",
         )
@@ -183,7 +222,8 @@ class OpenSearchIndex:
         sources, missing = list[dict[str, Any]](), list[str]()
         for batch in _slices(doc_ids, _TEXTS_AT_ONCE):
             path = f"/{self._settings.name}/_mget"
-            for stored in self._cluster.ask("POST", path, {"ids": batch})["docs"]:
+            answer = self._cluster.ask("POST", path, {"ids": batch}, needs=("docs",))
+            for stored in answer["docs"]:
                 if stored.get("found"):
                     sources.append(stored["_source"])
                 elif "error" not in stored or not stored["_id"]:  # no document has an empty id
@@ -195,6 +235,13 @@ class OpenSearchIndex:
         if missing:
             raise MissingDocument(missing, f"index {self._settings.name!r}")
         return sources
+
+    def _note_nodes(self, nodes: tuple[str, ...]) -> None:
+        """For when the named nodes are away; into the folder too, if it can be written."""
+        self._settings = self._settings.model_copy(update={"nodes": nodes})
+        self._card = _with_nodes(self._card, nodes)
+        with suppress(OSError):
+            write_card(self._folder, _with_nodes(read_card(self._folder), nodes))  # as it is by now
 
     def _write(self, writes: Iterator[Write]) -> None:
         """One batch after the other, so that of two writes of one document the later one stays."""
@@ -226,13 +273,45 @@ def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
     )
 
 
+def _settings_in(folder: Path) -> OpenSearchSettings:
+    stored = read_card(folder).settings
+    stored.pop("verify_certs", None)  # of older folders; how to check is the user's to say
+    try:
+        return OpenSearchSettings.model_validate(stored)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        raise IndexProblem(
+            f"{folder / CARD} cannot be read ({problem['loc'][0]}: {problem['msg']}); make it "
+            f"anew: secondlook index CORPUS {folder} --engine opensearch --replace"
+        ) from error
+
+
+def _with_nodes(card: IndexCard, nodes: tuple[str, ...]) -> IndexCard:
+    return card.model_copy(update={"settings": {**card.settings, "nodes": list(nodes)}})
+
+
+def _with_other_nodes(
+    cluster: Cluster, settings: OpenSearchSettings, within: float
+) -> tuple[Cluster, OpenSearchSettings]:
+    """The same, with the cluster's nodes of today to fall back on."""
+    nodes = other_nodes(cluster, within) if settings.discover else ()
+    if nodes == cluster.route.others:
+        return cluster, settings.model_copy(update={"nodes": nodes})
+    if not cluster.route.access.urls:
+        cluster.route.access.remember(nodes)  # the cluster named them, and certificates agree
+    return cluster.with_others(nodes), settings.model_copy(update={"nodes": nodes})
+
+
 def _imprint(settings: OpenSearchSettings, cluster: Cluster) -> Imprint:
     found = cluster.ask("GET", f"/{settings.name}/_mapping", ignore=(404,))
+    if not found:
+        raise cluster.no_engine(str(found))
     imprint = None if "error" in found else Imprint.read(next(iter(found.values())))
     if imprint is None:
+        where = ", ".join(cluster.route.named)
         raise IndexProblem(
-            f"{', '.join(settings.urls)} holds no index {settings.name!r} made by secondlook; make "
-            "it with: secondlook index CORPUS INDEX --engine opensearch"
+            f"{where} holds no index {settings.name!r} made by secondlook; "
+            "make it with: secondlook index CORPUS INDEX --engine opensearch"
         )
     return imprint
 

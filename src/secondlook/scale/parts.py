@@ -7,6 +7,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from secondlook.data.durable import write_at_once
+from secondlook.data.lock import Hold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -17,12 +18,16 @@ class Parts:
     """The parts of one job, in a folder beside its target that all workers can reach.
 
     `job` says what the work is made of; what another job left in the folder is thrown away.
+    Raises OutputInUse where another process is at work on the target.
     """
 
     def __init__(self, target: Path, job: Mapping[str, Any]) -> None:
+        self._hold = Hold(
+            target, f"the parts of {target} that are done stay; the same command does the others"
+        )
         self.folder = (target.parent / f".{target.name}.parts").absolute()
         state = self.folder / "job.json"
-        if not (state.is_file() and json.loads(state.read_text("utf-8")) == job):
+        if not _is_of(state, json.loads(json.dumps(job))):
             rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
             write_at_once(state, json.dumps(job))
@@ -48,6 +53,14 @@ class Parts:
     def remove(self) -> None:
         """The target is written: nothing of this is needed any more."""
         rmtree(self.folder)
+        self._hold.release()
+
+
+def _is_of(state: Path, job: Mapping[str, Any]) -> bool:
+    try:
+        return state.is_file() and json.loads(state.read_text("utf-8")) == job
+    except ValueError:  # damaged: nobody knows whose the parts are
+        return False
 
 
 def result_of(work: Path) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from secondlook.data.trec import run_lines
 from secondlook.rank import rerank
+from secondlook.rank.batches import DOCUMENTS, PAIRS, batches
 from secondlook.types import Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -48,11 +49,23 @@ def reranker(
     from secondlook.score.ranker import Ranker
 
     corpus = open_index(index)
-    scorer = Ranker.load(ranker, backend=backend, precision=precision)
+    scorer = Ranker.load(ranker, backend=backend, precision=precision, same_on_any_machine=True)
+    at_once = DOCUMENTS if scorer.settings.encode.windows else PAIRS
 
     def do(work: str) -> tuple[str, int]:
         queries, rankings = from_work(work)
-        made = rerank(queries, rankings, corpus, scorer, scorer.fusion)
+        asked = {query.id: query for query in queries}
+        made = [
+            ranking
+            for batch in batches(rankings, at_once)
+            for ranking in rerank(
+                [asked[ranking.query_id] for ranking in batch],
+                batch,
+                corpus,
+                scorer,
+                scorer.fusion,
+            )
+        ]
         lines = "".join(line + "\n" for line in run_lines(made, "secondlook"))
         return lines, sum(len(ranking.hits) for ranking in rankings)
 

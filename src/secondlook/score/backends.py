@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from secondlook.model.checkpoint import Checkpoint
     from secondlook.model.settings import RankerSettings
     from secondlook.score.exports import Engine, Precision
+    from secondlook.score.graph_backend import GraphBackend
     from secondlook.score.ranker import Backend
 
 Opened = tuple["RankerSettings", "Tokenizer", "Backend"]
@@ -28,6 +29,7 @@ def open_backend(
     device: str | None,
     *,
     untrained_head: bool,
+    same_on_any_machine: bool = False,
 ) -> Opened:
     """What `Ranker.load` promises."""
     if backend in ("onnx", "openvino") and device is not None:
@@ -42,6 +44,7 @@ def open_backend(
     check_fresh(export, checkpoint)
     try:
         run = open_export(export, checkpoint)
+        run.deal_evenly = not same_on_any_machine
     except Exception as error:  # each engine has its own for a file that is damaged
         raise BackendProblem(
             f"{export.graph} cannot be loaded ({error}); export it anew: {export.command}"
@@ -49,7 +52,7 @@ def open_backend(
     return checkpoint.settings, read_tokenizer(folder), run
 
 
-def open_export(export: Export, checkpoint: Checkpoint) -> Backend:
+def open_export(export: Export, checkpoint: Checkpoint) -> GraphBackend:
     """The engine, with the graph loaded."""
     if export.engine == "onnx":
         from secondlook.score.onnx_backend import OnnxBackend

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from importlib.util import find_spec
-from tempfile import TemporaryDirectory
+from shutil import rmtree
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
+from secondlook.data.lock import locked
 from secondlook.errors import BackendProblem, CheckpointProblem, MissingExtra, UnknownName
 from secondlook.model.checkpoint import TYPES, read_json
 from secondlook.recipe import Settings
@@ -158,15 +159,22 @@ def _weights(folder: Path) -> list[Path]:
 def replacing_export(export: Export, made_from: str) -> Iterator[Export]:
     """An export elsewhere, to be made in the block; it takes this one's place when that ends well.
 
-    `made_from` is the fingerprint of what it is made from.
+    `made_from` is the fingerprint of what it is made from. Raises OutputInUse where another process
+    is making the same export.
     """
     export.graph.parent.mkdir(exist_ok=True)
-    # absolute: below a relative folder, Python 3.11 names the scratch relatively too
-    with TemporaryDirectory(dir=export.folder.absolute(), prefix=".export.") as scratch:
-        made = Export(export.folder / scratch, export.engine, export.precision)
-        made.graph.parent.mkdir()
-        yield made
-        made.card.write_text(ExportCard(fingerprint=made_from).model_dump_json(indent=2) + "\n")
-        export.card.unlink(missing_ok=True)
-        for new, old in zip((*made.files, made.card), (*export.files, export.card), strict=True):
-            new.replace(old)
+    # a fixed name: what a killed export left is cleared away by the next
+    scratch = export.folder.absolute() / f".export.{export.engine}.{export.precision}"
+    with locked(export.graph):
+        rmtree(scratch, ignore_errors=True)
+        try:
+            made = Export(scratch, export.engine, export.precision)
+            made.graph.parent.mkdir(parents=True)
+            yield made
+            made.card.write_text(ExportCard(fingerprint=made_from).model_dump_json(indent=2) + "\n")
+            export.card.unlink(missing_ok=True)
+            both = zip((*made.files, made.card), (*export.files, export.card), strict=True)
+            for new, old in both:
+                new.replace(old)
+        finally:
+            rmtree(scratch, ignore_errors=True)

@@ -38,6 +38,8 @@ class GraphBackend(ABC):
     def __init__(self, checkpoint: Checkpoint, *, token_budget: int = 512) -> None:
         self.workers = threads()
         self.token_budget = token_budget
+        self.deal_evenly = True
+        """Whether little work is dealt out to all cores; else batches never depend on these."""
         self._pad_id = checkpoint.pad_id
         self._max_length = checkpoint.settings.encode.max_length
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="secondlook")
@@ -65,7 +67,7 @@ class GraphBackend(ABC):
         Of many batches the last ones cost little, and batches that do not depend on the number of
         cores give the same scores on any machine, to the last bit.
         """
-        if tokens >= _MANY_BATCHES * self.token_budget:
+        if not self.deal_evenly or tokens >= _MANY_BATCHES * self.token_budget:
             return self.token_budget
         rounds = ceil(tokens / (self.token_budget * self.workers))
         return ceil(tokens / max(1, rounds * self.workers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NotRequired, Protocol, TypedDict
 
@@ -11,11 +12,11 @@ import numpy as np
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.encode.windows import pool
-from secondlook.evaluate.calibration import sigmoid
 from secondlook.model.checkpoint import TYPES, locate
 from secondlook.rank.fusion import Fusion
 from secondlook.score.backends import open_backend
-from secondlook.score.calibration import calibrate
+from secondlook.score.calibration import calibrate, score_meaning
+from secondlook.score.default_scale import fit_scale, reference_pairs
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from secondlook.encode.features import Features
     from secondlook.model.settings import RankerSettings
+    from secondlook.score.calibration import Calibration
     from secondlook.score.exports import Engine, Precision
     from secondlook.types import Pair
 
@@ -63,16 +65,16 @@ class Scored:
     scores: NDArray[np.float32]  # [pairs]
     cut: NDArray[np.intp]  # [pairs], how many tokens of the document did not fit
     best: NDArray[np.intp]  # [pairs], which of the document's windows scored highest
+    cut_query: NDArray[np.intp]  # [pairs], how many tokens of the query did not fit
 
 
 class Ranker:
     """Scores how well documents answer queries, as its checkpoint says.
 
     `score` gives raw scores, for ranking and fusing: the logit, pooled over windows where the
-    checkpoint has them. `predict` and `rank` give what users see: a probability where the
-    checkpoint is calibrated, else what sentence-transformers would show (see `activation` in the
-    checkpoint's settings). The order is the same. Where a first look's scores are known too,
-    `fusion` says what they add.
+    checkpoint has them. `predict` and `rank` give relevance scores, from 0 to 1, as the server
+    does; `score_meaning` says what they mean. The order is the same. Where a first look's scores
+    are known too, `fusion` says what they add.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Ranker:
         precision: Literal["auto"] | Precision = "auto",
         device: str | None = None,
         untrained_head: bool = False,
+        same_on_any_machine: bool = False,
     ) -> Ranker:
         """Load a ranker from a checkpoint's folder or a hub id.
 
@@ -104,10 +107,18 @@ class Ranker:
         asked for. Where nothing is exported, or a `device` is named, torch runs, in fp32 unless
         bf16 is asked for. An export of other weights than the folder's is refused, and so is a head
         that was never trained, unless asked for.
+
+        `same_on_any_machine` is for jobs whose parts run on several: how many cores there are then
+        decides nothing about a batch, so that no score differs in its last bit.
         """
         folder = locate(source)
         settings, tokenizer, run = open_backend(
-            folder, backend, precision, device, untrained_head=untrained_head
+            folder,
+            backend,
+            precision,
+            device,
+            untrained_head=untrained_head,
+            same_on_any_machine=same_on_any_machine,
         )
         types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
         return cls(settings, tokenizer, run, types)
@@ -137,14 +148,18 @@ class Ranker:
         rows = [row for one in encoded for row in one.rows]
         scores = self.backend.logits(rows)
         cut = np.array([row.cut for row in rows], np.intp)
+        cut_query = np.array([max(row.cut_query for row in one.rows) for one in encoded], np.intp)
         windows = self.settings.encode.windows
         if windows is None or not encoded:
-            return Scored(scores, cut, np.zeros_like(cut))
+            return Scored(scores, cut, np.zeros_like(cut), cut_query)
         counts = np.array([len(one.rows) for one in encoded])
         starts = np.cumsum(counts) - counts
         best = [int(np.argmax(some)) for some in np.split(scores, starts[1:])]
         return Scored(
-            pool(scores, counts.tolist(), windows), np.add.reduceat(cut, starts), np.array(best)
+            pool(scores, counts.tolist(), windows),
+            np.add.reduceat(cut, starts),
+            np.array(best),
+            cut_query,
         )
 
     def scored(self, pairs: Sequence[Pair]) -> Scored:
@@ -172,11 +187,26 @@ class Ranker:
         own = self.settings.fusion
         return None if own is None else Fusion(own.weight, own.scale)
 
-    def predict(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """One score per (query text, document text), as users see it."""
-        return self.shown(
-            self.score([(Query("", query), Document("", text)) for query, text in pairs])
-        )
+    @property
+    def score_meaning(self) -> str:
+        """What a relevance score of this ranker means, in one sentence."""
+        return score_meaning(self.scale)
+
+    @cached_property
+    def scale(self) -> Calibration:
+        """From raw scores to relevance scores: as the checkpoint says.
+
+        Where it says nothing, as a cross-encoder from elsewhere, a scale is fitted now to some of
+        the reference pairs; `secondlook calibrate` stores one.
+        """
+        return self.settings.calibration or fit_scale(self, reference_pairs(every=2))
+
+    def predict(
+        self, pairs: Sequence[tuple[str, str]], *, raw_scores: bool = False
+    ) -> NDArray[np.float32]:
+        """One relevance score per (query text, document text), or one raw score."""
+        scores = self.score([(Query("", query), Document("", text)) for query, text in pairs])
+        return scores if raw_scores else self.relevance(scores)
 
     def rank(
         self,
@@ -184,11 +214,17 @@ class Ranker:
         documents: Sequence[str],
         top_k: int | None = None,
         return_documents: bool = False,  # noqa: FBT001, FBT002 - sentence-transformers' signature
+        *,
+        raw_scores: bool = False,
     ) -> list[RankedText]:
-        """The documents best first, each by its place in `documents`; equals keep their order."""
+        """The documents best first, each by its place in `documents`; equals keep their order.
+
+        The order is that of the raw scores; `score` is the relevance score, unless raw scores are
+        asked for.
+        """
         scores = self.score([(Query("", query), Document("", text)) for text in documents])
         order = np.argsort(-scores, kind="stable")[:top_k]
-        shown = self.shown(scores)
+        shown = scores if raw_scores else self.relevance(scores)
         ranked: list[RankedText] = []
         for place in order.tolist():
             one: RankedText = {"corpus_id": place, "score": float(shown[place])}
@@ -197,10 +233,6 @@ class Ranker:
             ranked.append(one)
         return ranked
 
-    def shown(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Raw scores as users see them."""
-        if self.settings.calibration is not None:
-            return calibrate(scores, self.settings.calibration)
-        if self.settings.activation == "identity":
-            return scores
-        return sigmoid(scores.astype(np.float64)).astype(np.float32)
+    def relevance(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The relevance scores of these raw scores: from 0 to 1, in the same order."""
+        return calibrate(scores, self.scale)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.encode.windows import pool
 from secondlook.errors import MalformedInput
 from secondlook.types import Hit, Ranking
 
@@ -18,10 +19,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from secondlook.encode.settings import WindowSettings
     from secondlook.score.ranker import Ranker
     from secondlook.types import Corpus, Query
 
 _MARK = "#"
+RAW_TAG = "secondlook-raw"
+"""The tag of a run of raw scores, a line for each window where there are any."""
+FUSED_TAG = "secondlook-fused"
+"""The tag of a run whose scores are fused with the first stage's."""
+
+TAIL_TAG = "secondlook-tail"
+"""The tag of a run in which hits that the ranker has not scored stand below the others."""
+
+
+def run_tag(*, raw: bool, fused: bool, tail: bool = False) -> str:
+    """What the last column of a re-ranked run says of its scores."""
+    if raw:
+        return RAW_TAG
+    if fused:
+        return FUSED_TAG
+    return TAIL_TAG if tail else "secondlook"
 
 
 def raw_windows(
@@ -69,3 +87,12 @@ def windows_of(ranking: Ranking) -> Mapping[str, NDArray[np.float32]]:
         doc_id: np.array([own[number] for number in sorted(own)], np.float32)
         for doc_id, own in found.items()
     }
+
+
+def pooled(ranking: Ranking, windows: WindowSettings) -> Ranking:
+    """The documents of a ranking of windows, each with the score that this pooling gives it."""
+    own = windows_of(ranking)
+    if not own:
+        return ranking
+    scores = pool(np.concatenate(list(own.values())), [len(one) for one in own.values()], windows)
+    return Ranking.of(ranking.query_id, map(Hit, own, scores.tolist()))

@@ -6,6 +6,7 @@ A warm ranker with separate layers runs them once per document and keeps what th
 from __future__ import annotations
 
 import threading
+from platform import machine
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -144,9 +145,20 @@ def device_of(asked: str | None) -> torch.device:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether the hardware computes in bf16 itself, so that it is faster."""
+    """Whether bf16 can be computed in at all."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return device.type == "mps"
+
+
+def fast_bf16(device: torch.device) -> bool:
+    """Whether bf16 is faster than fp32: CPUs without instructions for it are several times slower.
+
+    oneDNN computes in bf16 on every CPU with AVX-512, by way of float32.
+    """
+    if device.type == "cpu" and machine() in ("x86_64", "AMD64"):
+        able = torch.cpu.get_capabilities()
+        return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+    return has_bf16(device)

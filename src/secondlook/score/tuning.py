@@ -122,6 +122,11 @@ def tune(
     return Tuning(tuple(tried), np.array(values), folds, seed)
 
 
+def ranked(looks: Looks, way: Way) -> Iterator[Ranking]:
+    """The final rankings by one way: what the ranker would give, without scoring anything again."""
+    return _final(looks.first, _pooled(looks, way.pooling), way.fusion)
+
+
 def _pooled(looks: Looks, pooling: WindowSettings | None) -> NDArray[np.float32]:
     if pooling is None:
         return looks.second

@@ -9,7 +9,7 @@ import torch
 
 from secondlook.encode.features import collate
 from secondlook.score.batching import batches
-from secondlook.score.torch_backend import device_of, has_bf16
+from secondlook.score.torch_backend import device_of, fast_bf16
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def precision_on(device: str | None) -> str:
     """What it computes in there."""
-    return "bf16" if has_bf16(device_of(device)) else "fp32"
+    return "bf16" if fast_bf16(device_of(device)) else "fp32"
 
 
 class WordWeights:

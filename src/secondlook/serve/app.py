@@ -1,4 +1,4 @@
-"""The app: the routes, the door before them, and what goes wrong in the words of each API."""
+"""The app: the routes, the middleware before them, and what goes wrong in the words of each API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 import secondlook
 from secondlook.serve import cohere, health, search, tei
-from secondlook.serve.door import Door
+from secondlook.serve.middleware import RequestMiddleware
 from secondlook.serve.problems import Refused, answer, malformed
 
 if TYPE_CHECKING:
@@ -43,23 +43,23 @@ def build_app(serving: Serving) -> FastAPI:
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(StarletteHTTPException, _http)
-    app.add_middleware(Door, serving=serving, paths=frozenset(app.openapi()["paths"]))
+    app.add_middleware(RequestMiddleware, serving=serving, paths=frozenset(app.openapi()["paths"]))
     return app
 
 
 async def _refused(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Refused)
-    return answer(request.url.path, problem)
+    return answer(request.scope["path"], problem)
 
 
 async def _malformed(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, RequestValidationError)
-    return answer(request.url.path, malformed(problem))
+    return answer(request.scope["path"], malformed(problem))
 
 
 async def _http(request: Request, problem: Exception) -> Response:
     """What FastAPI and the limits say, in our shape."""
     assert isinstance(problem, StarletteHTTPException)
-    told = answer(request.url.path, Refused(problem.status_code, str(problem.detail)))
+    told = answer(request.scope["path"], Refused(problem.status_code, str(problem.detail)))
     told.headers.update(problem.headers or {})
     return told

@@ -31,6 +31,11 @@ class Breaker:
             return "closed"
         return "open" if self.clock() < self._opened + self.rest else "half-open"
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last answer was a failure."""
+        return self._failed > 0
+
     def admit(self) -> bool:
         """Whether to ask the engine now. Whoever may, says how it went."""
         if self.state == "closed":

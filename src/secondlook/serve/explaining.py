@@ -6,11 +6,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from secondlook.explain import explain, mark
+from secondlook.explain import Stopped, explain, mark
 from secondlook.explain.words import WordReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from secondlook.explain import Mark
     from secondlook.score.ranker import Ranker
@@ -24,20 +24,38 @@ class PairExplainer:
         self._readers: WeakKeyDictionary[Ranker, WordReader] = WeakKeyDictionary()
         self._lock = Lock()
 
-    def explain(self, ranker: Ranker, query: Query, document: Document) -> dict[str, Any]:
-        """An Explanation as JSON."""
+    def explain(
+        self, ranker: Ranker, query: Query, document: Document, should_stop: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """An Explanation as JSON; raises Stopped when it is no longer wanted."""
         said = explain(
-            query.text, document.text, ranker, title=document.title, query_type=query.type
+            query.text,
+            document.text,
+            ranker,
+            title=document.title,
+            query_type=query.type,
+            should_stop=should_stop,
         )
         return said.to_json()
 
     def mark(
-        self, ranker: Ranker, query: str, texts: Sequence[str]
+        self,
+        ranker: Ranker,
+        query: str,
+        texts: Sequence[str],
+        should_stop: Callable[[], bool],
     ) -> tuple[list[Mark], list[list[Mark]]]:
-        """The marks of the query and of each text."""
+        """The marks of the query and of each text; raises Stopped likewise."""
         with self._lock:  # making a reader copies the tokenizer
             reader = self._readers.get(ranker)
             if reader is None:
                 reader = WordReader(ranker.tokenizer, ranker.settings.encode)
                 self._readers[ranker] = reader
-        return mark(query, texts, reader)
+        return mark(query, _until(texts, should_stop), reader)
+
+
+def _until(texts: Sequence[str], should_stop: Callable[[], bool]) -> Iterator[str]:
+    for text in texts:
+        if should_stop():
+            raise Stopped("nobody waits for the marks")
+        yield text

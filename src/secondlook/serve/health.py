@@ -29,14 +29,14 @@ async def ready(request: Request, response: Response) -> State:
     An engine that fails leaves a server ready: it still reranks, and says 503 to a search.
     """
     serving = serving_of(request)
-    engine = serving.breaker.state if serving.index is not None else None
+    engine = serving.engine_state
     if serving.draining:
         response.status_code = 503
         return State(status="draining", engine=engine)
     return State(status="ready", engine=engine)
 
 
-@router.get("/info", responses=documented(CohereError, 401))
+@router.get("/info", responses=documented(CohereError, 401, 421, 429))
 async def info(request: Request) -> Info:
     """What is served, and within which limits."""
     serving = serving_of(request)
@@ -50,11 +50,13 @@ async def info(request: Request) -> Info:
         auto_truncate=True,
         version=secondlook.__version__,
         rankers=rankers,
-        engine=serving.index.card.engine if serving.index is not None else None,
+        engine=serving.index.engine if serving.index is not None else None,
     )
 
 
-@router.get("/metrics", response_class=PlainTextResponse, responses=documented(CohereError, 401))
+@router.get(
+    "/metrics", response_class=PlainTextResponse, responses=documented(CohereError, 401, 421, 429)
+)
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
     return Response(serving_of(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
@@ -69,5 +71,6 @@ def _describe(serving: Serving, name: str) -> RankerInfo:
         max_length=settings.encode.max_length,
         max_query_length=settings.encode.max_query_length,
         windows=settings.encode.windows is not None,
-        scores="calibrated" if settings.calibration is not None else "sigmoid",
+        scores=serving.queues[name].ranker.scale.source,
+        score_meaning=serving.queues[name].ranker.score_meaning,
     )

@@ -1,28 +1,22 @@
-"""How much a client may ask for, and what is no request at all."""
+"""How much a client may ask for."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import pydantic_core
-from fastapi import HTTPException, Request
-from fastapi.routing import APIRoute
+from typing import TYPE_CHECKING
 
 from secondlook.serve.problems import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Sequence
 
-    from starlette.responses import Response
-    from starlette.types import Message, Receive, Scope
+_VALUES_PER_DOCUMENT = 100
+"""JSON values: documents may be objects with fields that nobody reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may hold, and how long it may take."""
+    """What one request may hold and how long it may take, and what all of them may together."""
 
     documents: int = 1000
     text_characters: int = 200_000
@@ -30,10 +24,25 @@ class Limits:
     body_bytes: int = 16 * 2**20
     body_seconds: float = 30.0
     """Until the whole body must be here."""
+    bytes_in_flight: int = 64 * 2**20
+    """Bodies of all requests that are not answered yet; a request alone is always taken."""
     deadline: float = 10.0
     """Seconds until a request is answered with what is scored by then."""
     queue_pairs: int = 4096
     """How many documents may wait, over all requests."""
+    explained_hits: int = 10
+    """Of one search; each costs as much as a scored document for every word it has."""
+    connections: int = 512
+    """Open at once; beyond them the one that has been idle longest is closed."""
+    requests_per_second: float = 0.0
+    """Of one key, or one address where there are no keys; 0 is no limit."""
+    wrong_keys_per_minute: int = 20
+    """From one address, before it is told to wait."""
+
+    @property
+    def json_values(self) -> int:
+        """How many values the JSON of one request may have."""
+        return _VALUES_PER_DOCUMENT * (self.documents + 1)
 
     def check(self, query: str, texts: Sequence[str]) -> None:
         """Raises Refused where there is nothing to rank, or too much."""
@@ -58,57 +67,3 @@ class Limits:
                     f"document {place} has {len(text):,} characters; this server takes "
                     f"{self.text_characters:,}: send its passages as documents",
                 )
-
-
-def bounded(scope: Scope, receive: Receive, limits: Limits) -> Receive:
-    """The same messages, until the body is too large or too slow.
-
-    Received bytes are counted: a client may say nothing of the length, or what is not so.
-    """
-    ends = time.monotonic() + limits.body_seconds
-    taken, whole = 0, False
-    too_large = HTTPException(413, f"a request may have {limits.body_bytes:,} bytes at most")
-    said = dict(scope["headers"]).get(b"content-length", b"")
-
-    async def checked() -> Message:
-        nonlocal taken, whole
-        if whole:  # what comes now is the end of the connection, whenever that is
-            return await receive()
-        if said.isdigit() and int(said[:20]) > limits.body_bytes:
-            raise too_large
-        try:
-            message = await asyncio.wait_for(receive(), ends - time.monotonic())
-        except TimeoutError as error:
-            raise HTTPException(408, "the body did not come in time") from error
-        if message["type"] == "http.request":
-            taken += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
-        if taken > limits.body_bytes:
-            raise too_large
-        return message
-
-    return checked
-
-
-class StrictRequest(Request):
-    """A request whose JSON is JSON: UTF-8, no NaN, no lone surrogate, nesting at most 200 deep."""
-
-    async def json(self) -> Any:  # noqa: ANN401 - JSON
-        """The body; raises HTTPException 400 for anything else."""
-        try:
-            return pydantic_core.from_json(await self.body(), allow_inf_nan=False)
-        except ValueError as error:
-            raise HTTPException(400, f"the body is no JSON: {error}") from error
-
-
-class StrictRoute(APIRoute):
-    """A route that reads StrictRequests."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's, over the stricter request."""
-        handle = super().get_route_handler()
-
-        async def strictly(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
-
-        return strictly

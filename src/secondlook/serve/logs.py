@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 LOGGER = logging.getLogger("secondlook.serve")
+
+_SPARING = 5.0
+"""Seconds between two lines of the same event, where an attacker could cause thousands."""
+
+_last: dict[str, tuple[float, int]] = {}
+"""Event → when it was last logged, and how often it happened since."""
 
 
 class JsonLines(logging.Formatter):
@@ -31,7 +38,7 @@ def log_to(stream: TextIO = sys.stderr) -> None:
     """Send this server's log, and its web server's, to a stream."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
-    for name in ("secondlook.serve", "uvicorn"):
+    for name in ("secondlook.serve", "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.INFO)
@@ -40,3 +47,14 @@ def log_to(stream: TextIO = sys.stderr) -> None:
 def note(event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON
     """One line of the log."""
     LOGGER.info(event, extra={"facts": facts})
+
+
+def note_sparingly(event: str, reason: str) -> None:
+    """A line at most every few seconds for one event and reason, with how often it happened."""
+    key, now = f"{event}: {reason}", time.monotonic()
+    then, times = _last.get(key, (now - _SPARING, 0))
+    if now - then < _SPARING:
+        _last[key] = (then, times + 1)
+        return
+    _last[key] = (now, 0)
+    LOGGER.warning(event, extra={"facts": {"reason": reason, "times": times + 1}})

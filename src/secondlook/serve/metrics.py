@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 
 from prometheus_client import (
     CollectorRegistry,
@@ -75,5 +77,24 @@ class Metrics:
         registry = self._registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
+            _forget_dead_workers(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
+
+
+def _forget_dead_workers(folder: Path) -> None:
+    """What waited in a worker that crashed waits no longer, though its file still says so."""
+    for path in folder.glob("gauge_live*.db"):
+        found = re.search(r"_(\d+)\.db$", path.name)
+        if found is not None and not _runs(int(found[1])):
+            multiprocess.mark_process_dead(int(found[1]), str(folder))  # type: ignore[no-untyped-call]
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True

@@ -20,6 +20,10 @@ _TEI_TYPES = {
 }
 
 
+_MESSAGE = 1000
+"""Characters of a message at most."""
+
+
 @dataclass(eq=False)
 class Refused(Exception):
     """A request that gets no answer, and why; `retry_after` in seconds, where waiting helps."""
@@ -53,7 +57,8 @@ def answer(path: str, problem: Refused) -> JSONResponse:
 def malformed(error: RequestValidationError) -> Refused:
     """What a request of the wrong shape is told: where and what, but not its own text."""
     told = [f"{'.'.join(map(str, one['loc'][1:]))}: {one['msg']}" for one in error.errors()[:5]]
-    return Refused(422, "; ".join(told).replace("\n", " ") or "the request has the wrong shape")
+    message = "; ".join(told).replace("\n", " ")[:_MESSAGE]
+    return Refused(422, message or "the request has the wrong shape")
 
 
 def documented(shape: type[Any], *statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -63,19 +68,21 @@ def documented(shape: type[Any], *statuses: int) -> dict[int | str, dict[str, An
 
 _MEANINGS = {
     400: "The body is no JSON, or holds nothing to rank.",
-    401: "No key, or one this server does not know.",
+    401: "No key, or a wrong one.",
     404: "No such model.",
     408: "The body did not come in time.",
     413: "The body, a text, or the number of documents is beyond the server's limits.",
+    415: "The body is not said to be JSON.",
+    421: "The server does not answer to this host name.",
     422: "The request has the wrong shape.",
     424: "The ranker failed.",
-    429: "Too many documents are waiting; try again after `Retry-After` seconds.",
+    429: "Too much waits, or this client asks too often: try again in `Retry-After` seconds.",
     500: "The ranker failed.",
     503: "The search engine failed, or the server is about to stop.",
     504: "The search engine, or the explanation, did not come in time.",
 }
 
-COHERE = documented(CohereError, 400, 401, 404, 408, 413, 422, 429, 500, 503)
-JINA = documented(JinaError, 400, 401, 404, 408, 413, 422, 429, 500, 503)
-TEI = documented(TeiError, 400, 401, 408, 413, 422, 424, 429, 503)
-SEARCH = documented(CohereError, 400, 401, 404, 408, 413, 422, 429, 500, 503, 504)
+COHERE = documented(CohereError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503)
+JINA = documented(JinaError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503)
+TEI = documented(TeiError, 400, 401, 408, 413, 415, 421, 422, 424, 429, 503)
+SEARCH = documented(CohereError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)

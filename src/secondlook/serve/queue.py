@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secondlook.errors import SecondlookError
+from secondlook.serve.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from secondlook.score.ranker import Encoded, Ranker, Scored
     from secondlook.serve.metrics import Metrics
@@ -40,6 +39,9 @@ _AT_ONCE = 2
 """Chunks that are scored at once: while the cores finish the last batches of one, the next is
 encoded and begun."""
 
+_POLL = 0.01
+"""Seconds between two looks whether the threads have ended."""
+
 _MEMORY = 0.8
 """How much of what was learned of speed is kept when a new chunk was timed."""
 
@@ -56,29 +58,6 @@ class QueueFull(SecondlookError):
 
 class ScoringFailed(SecondlookError):
     """The ranker raised, or gave what is no number."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What became of a request's pairs until its deadline."""
-
-    scored: NDArray[np.bool_]  # [pairs]
-    scores: NDArray[np.float32]  # [pairs], raw; 0 where not scored
-    cut: NDArray[np.intp]  # [pairs], how many tokens of the document were not seen
-    passages: list[tuple[int, int]]
-    """Where the best window of each document stands in its text, in characters."""
-    windows: list[int]
-    """How many windows each document was scored in; 0 where it was not."""
-    tokens: NDArray[np.intp]  # [pairs], what the network read; 0 where not scored
-
-    @property
-    def partial(self) -> bool:
-        """Whether the deadline came before the last score."""
-        return not bool(self.scored.all())
-
-    def order(self) -> list[int]:
-        """The pairs best first; those without a score last, in the order they were given."""
-        return np.lexsort((-self.scores, ~self.scored)).tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True, eq=False)
@@ -183,7 +162,8 @@ class ScoringQueue:
     async def score(self, pairs: Sequence[Pair], until: float) -> Outcome:
         """What is scored when all is, or when `time.monotonic()` comes to `until`.
 
-        Raises QueueFull, or ScoringFailed. Cancelled, the pairs that wait are dropped.
+        Then the first pairs have scores and the others none, never some amid the others. Raises
+        QueueFull, or ScoringFailed. Cancelled, the pairs that wait are dropped.
         """
         job = self._admit(pairs)
         try:
@@ -191,7 +171,7 @@ class ScoringQueue:
                 await asyncio.wait_for(job.done, until - time.monotonic())
         finally:
             self._withdraw(job)
-        return job.outcome
+        return job.outcome.first_scored()
 
     def close(self) -> None:
         """Take no more; the threads end when what waits is scored."""
@@ -202,8 +182,8 @@ class ScoringQueue:
     async def drained(self) -> None:
         """Close, and come back when the last pair is scored."""
         self.close()
-        for thread in self._threads:
-            await asyncio.to_thread(thread.join)
+        while self.alive:  # not joined in a thread of a pool, which would be joined at exit
+            await asyncio.sleep(_POLL)
 
     def _admit(self, pairs: Sequence[Pair]) -> _Job:
         loop = asyncio.get_running_loop()
@@ -212,6 +192,7 @@ class ScoringQueue:
             scored=np.zeros(size, np.bool_),
             scores=np.zeros(size, np.float32),
             cut=np.zeros(size, np.intp),
+            cut_query=np.zeros(size, np.intp),
             passages=[(0, 0)] * size,
             windows=[0] * size,
             tokens=np.zeros(size, np.intp),
@@ -307,6 +288,8 @@ class ScoringQueue:
         try:
             began = time.monotonic()
             encoded = self.ranker.encode(pairs)
+            if all(job.over for job in jobs.values()):  # at their deadline, or gone
+                return
             between = time.monotonic()
             made = self.ranker.score_encoded(encoded)
             if not np.isfinite(made.scores).all():
@@ -334,14 +317,21 @@ class ScoringQueue:
     def _deliver(self, chunk: _Chunk, encoded: list[Encoded], made: Scored) -> None:
         finished = []
         with self._changed:
-            for (job, place), one, score, cut, best in zip(
-                chunk, encoded, made.scores, made.cut.tolist(), made.best.tolist(), strict=True
+            for (job, place), one, score, cut, cut_query, best in zip(
+                chunk,
+                encoded,
+                made.scores,
+                made.cut.tolist(),
+                made.cut_query.tolist(),
+                made.best.tolist(),
+                strict=True,
             ):
                 if job.over:
                     continue
                 job.outcome.scores[place] = score
                 job.outcome.scored[place] = True
                 job.outcome.cut[place] = cut
+                job.outcome.cut_query[place] = cut_query
                 job.outcome.passages[place] = one.spans[best]
                 job.outcome.windows[place] = len(one.rows)
                 job.outcome.tokens[place] = sum(map(len, one.rows))

@@ -2,12 +2,18 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
+
+from secondlook.model.settings import ScoreSource
 
 _QUERY = "how do cats land on their feet"
 _TEXTS = ["Cats turn in the air and land on their feet.", "The stock market fell on Monday."]
 
 TopN = Annotated[int, Field(ge=1, le=2**31 - 1)]
+ModelName = Annotated[str, Field(max_length=256)]
+"""Bounded, as warnings and errors repeat it."""
+Texts = Annotated[list[str], FailFast()]
+"""The first wrong item is told, not each of a million."""
 Unit = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -20,13 +26,15 @@ class CohereRequest(BaseModel):
 
     model_config = _example(model="my.ranker", query=_QUERY, documents=_TEXTS, top_n=1)
 
-    model: str | None = None
+    model: ModelName | None = None
     """A ranker's name. A server of a single ranker answers with that one, whatever it is called."""
     query: str = Field(min_length=1)
-    documents: list[str]
+    documents: Texts
     top_n: TopN | None = None
     max_tokens_per_doc: TopN | None = None
     """Not applied: how much of a document is read is part of the ranker."""
+    raw_scores: bool = False
+    """Give each result's `raw_score` too."""
 
 
 class TextDocument(BaseModel):
@@ -42,12 +50,14 @@ class JinaRequest(BaseModel):
         model="my.ranker", query=_QUERY, documents=_TEXTS, top_n=1, return_documents=True
     )
 
-    model: str | None = None
+    model: ModelName | None = None
     query: str = Field(min_length=1)
-    documents: list[str | TextDocument]
+    documents: Annotated[list[str | TextDocument], FailFast()]
     top_n: TopN | None = None
     return_documents: bool | None = None
     """Of the two APIs, Cohere's default counts: no."""
+    raw_scores: bool = False
+    """Give each result's `raw_score` too."""
 
 
 class CohereResult(BaseModel):
@@ -55,6 +65,9 @@ class CohereResult(BaseModel):
 
     index: int
     relevance_score: Unit
+    """The same as `score` of the other routes and `Ranker.predict`; `/info` says what it means."""
+    raw_score: float | None = None
+    """What the ranker ranks by, where `raw_scores` was asked for."""
 
 
 class JinaResult(CohereResult):
@@ -134,12 +147,13 @@ class TeiRequest(BaseModel):
     model_config = _example(query=_QUERY, texts=_TEXTS, raw_scores=False, return_text=False)
 
     query: str = Field(min_length=1)
-    texts: list[str]
+    texts: Texts
     truncate: bool | None = None
     """False: a text that is too long is refused (413). Else it is cut."""
     truncation_direction: Literal["right", "Right"] = "Right"
     """A ranker reads the beginning of what is too long, as it was trained to."""
     raw_scores: bool = False
+    """Give raw scores in place of those from 0 to 1."""
     return_text: bool = False
 
 
@@ -164,15 +178,17 @@ class SearchRequest(BaseModel):
     model_config = _example(query=_QUERY, k=10, depth=100)
 
     query: str = Field(min_length=1)
-    model: str | None = None
+    model: ModelName | None = None
     k: int = Field(10, ge=1, le=1000)
     """How many hits to give back."""
     depth: int = Field(100, ge=1, le=1000)
     """How many hits of the first look the ranker sees."""
     explain: bool = False
-    """Why each hit scored as it did; takes a multiple of the time, and is left out beyond it."""
+    """Why the first hits scored as they did (10, unless the server was set otherwise); takes a
+    multiple of the time, and what is not ready at the deadline is left out."""
     marks: bool = False
-    """Which words of the hits the query holds too, and which the vocabulary lacks; likewise."""
+    """Which words of the hits the query holds too, and which the vocabulary lacks; left out
+    altogether where they would be late."""
 
 
 class Passage(BaseModel):
@@ -200,8 +216,9 @@ class SearchHit(BaseModel):
     id: str
     rank: int
     score: Unit | None
-    """The second look's; none where the deadline came first."""
+    """The relevance score, from 0 to 1; none where the deadline came first."""
     raw_score: float | None
+    """What the ranker ranks by."""
     final_score: float | None
     """What the rank goes by, as `secondlook rerank` writes it: the raw score, or where the ranker
     was tuned to be fused with the first look, both looks' together."""
@@ -226,6 +243,8 @@ class SearchAnswer(BaseModel):
     hits: list[SearchHit]
     found: int
     """How many hits of the first look the ranker was given."""
+    score_meaning: str
+    """What the hits' `score` means, in one sentence."""
     partial: bool
     first_look_ms: float
     second_look_ms: float
@@ -241,7 +260,7 @@ class ExplainRequest(BaseModel):
     text: str
     title: str = ""
     """Read as the ranker reads titles, but not taken apart."""
-    model: str | None = None
+    model: ModelName | None = None
 
 
 class ExplainAnswer(BaseModel):
@@ -260,10 +279,14 @@ class RankerInfo(BaseModel):
     base: str
     form: str
     max_length: int
-    max_query_length: int
+    max_query_length: int | None
+    """None: the query may fill the whole of `max_length`."""
     windows: bool
-    scores: Literal["calibrated", "sigmoid"]
-    """Both from 0 to 1; only the first are probabilities."""
+    scores: ScoreSource
+    """What relevance scores were fitted on. They estimate probabilities after `judgments` and
+    `positives only`; else they tell related from unrelated texts."""
+    score_meaning: str
+    """The same in a sentence."""
 
 
 class Info(BaseModel):
@@ -285,5 +308,5 @@ class State(BaseModel):
     """Whether requests are welcome."""
 
     status: str
-    engine: str | None = None
-    """`closed`: it works; `open`: it failed and is left alone; `half-open`: it is on trial."""
+    engine: Literal["ok", "failing"] | None = None
+    """Of the search engine: `ok`, or `failing` since its last answer; none without an index."""

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from secondlook.explain import Mark
 from secondlook.rank.fusion import second_look
 from secondlook.serve.asking import Deadline, jot, serving_of
-from secondlook.serve.limits import StrictRoute
+from secondlook.serve.body import StrictRoute
 from secondlook.serve.problems import SEARCH, Refused
 from secondlook.serve.schemas import (
     ExplainAnswer,
@@ -62,17 +62,18 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
             query_marks = _wire(of_query)
             for hit, marks in zip(hits, of_hits, strict=True):
                 hit.marks = _wire(marks)
-        if body.explain:
-            by_id = {one.id: one for one in texts}
-            shown = [by_id[hit.id] for hit in hits]
-            said = await serving.explain(look.ranker, query, shown, until)
-            for hit, one in zip(hits, said, strict=True):
-                hit.explanation = one
+    if body.explain:
+        by_id = {one.id: one for one in texts}
+        shown = [by_id[hit.id] for hit in hits[: serving.limits.explained_hits]]
+        said = await serving.explain(look.ranker, query, shown, until)
+        for hit, one in zip(hits, said, strict=False):
+            hit.explanation = one
     return SearchAnswer(
         id=request.state.visit.id,
         model=look.name,
         hits=hits,
         found=len(texts),
+        score_meaning=look.ranker.score_meaning,
         partial=look.outcome.partial,
         first_look_ms=round(1000 * (between - began), 3),
         second_look_ms=round(1000 * took, 3),
@@ -94,11 +95,10 @@ async def explain(
     ranker, query = serving.queues[name].ranker, Query("explain", body.query)
     document = Document("", body.text, body.title)
     work = serving.explain(ranker, query, [document], serving.until(seconds))
-    try:
-        (said,) = await unless_gone(request.receive, work)
-    except TimeoutError as error:
-        raise Refused(504, "explaining took longer than the deadline", 1) from error
-    return ExplainAnswer(id=request.state.visit.id, model=name, explanation=said)
+    said = await unless_gone(request.receive, work)
+    if not said:
+        raise Refused(504, "explaining took longer than the deadline; ask of a shorter text", 1)
+    return ExplainAnswer(id=request.state.visit.id, model=name, explanation=said[0])
 
 
 def _wire(marks: list[Mark]) -> list[WordMark]:
@@ -106,7 +106,7 @@ def _wire(marks: list[Mark]) -> list[WordMark]:
 
 
 def _hits(found: Ranking, texts: list[Document], look: SecondLook, k: int) -> list[SearchHit]:
-    outcome, scores = look.outcome, look.unit_scores.tolist()
+    outcome, scores = look.outcome, look.relevance_scores.tolist()
     places = {document.id: place for place, document in enumerate(texts)}
     scored = np.flatnonzero(outcome.scored)
     first = Ranking(found.query_id, tuple(found.hits[place] for place in scored))

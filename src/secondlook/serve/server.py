@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import functools
+import math
 import os
 import signal
+import socket
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path  # noqa: TC003 - pydantic reads it
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from secondlook.errors import SecondlookError
 from secondlook.recipe import Settings
-from secondlook.retrieve import open_index
 from secondlook.score.ranker import Ranker
 from secondlook.serve.app import build_app
 from secondlook.serve.explaining import PairExplainer
+from secondlook.serve.index import ServedIndex
 from secondlook.serve.keys import Keys
 from secondlook.serve.limits import Limits
-from secondlook.serve.logs import log_to, note
+from secondlook.serve.logs import log_to, note, note_sparingly
+from secondlook.serve.protocol import BoundedProtocol
 from secondlook.serve.serving import Serving
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from fastapi import FastAPI
 
 _SETTINGS = "SECONDLOOK_SERVE"
 """The environment variable that hands the settings on to worker processes."""
+
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+"""What a server that listens on loopback is called; by another name, a web page is asking."""
+
+_FILES = 128
+"""Open files that are left for everything but connections."""
+
+_ENDING = 5
+"""Seconds beyond the deadline that an end may take, for answers that are still being read."""
 
 
 class ServerSettings(Settings):
@@ -41,22 +62,40 @@ class ServerSettings(Settings):
     port: int = 8080
     workers: int = 1
     keys: Path | None = None
+    no_keys: bool = False
+    """Anybody who can reach it may ask, and from other machines too."""
+    hosts: tuple[str, ...] = ()
+    """Host names it answers to; none: any, or on loopback only loopback's own."""
+    proxies: tuple[str, ...] = ()
+    """Addresses whose X-Forwarded-For is believed."""
     limits: Limits = Limits()
     log_texts: bool = False
+    score_warnings: bool = True
 
 
 def run(settings: ServerSettings) -> None:
     """Serve until SIGTERM or Ctrl-C; every request that was taken is answered first.
 
-    SIGHUP loads the rankers anew.
+    SIGHUP loads keys, index and rankers anew. Raises a SecondlookError where it cannot begin.
     """
+    if not (settings.keys or settings.no_keys or is_loopback(settings.host)):
+        raise SecondlookError(
+            f"on {settings.host} other machines can ask this server, and there are no keys: give "
+            "--keys FILE (secondlook key makes one), or --no-keys to let anybody ask"
+        )
     serving = open_serving(settings)  # what cannot be loaded is refused here, before any worker
+    listeners = listen(settings.host, settings.port)
     log_to()
+    url = _url(settings.host, listeners[0])
     if settings.workers == 1:
         # uvicorn raises what ended it once more when it is done; an orderly end is exit code 0
         signal.signal(signal.SIGTERM, lambda *_: None)
-        uvicorn.Server(uvicorn.Config(_app(serving), **_options(settings))).run()
+        config = uvicorn.Config(_app(serving, listeners, url), **_options(settings))
+        uvicorn.Server(config).run(listeners)
         return
+    port = listeners[0].getsockname()[1]
+    for listener in listeners:  # it is free; uvicorn binds one for all workers itself
+        listener.close()
     with TemporaryDirectory() as shared:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
         os.environ[_SETTINGS] = settings.model_dump_json()
@@ -64,6 +103,8 @@ def run(settings: ServerSettings) -> None:
             "secondlook.serve.server:worker",
             factory=True,
             workers=settings.workers,
+            host=settings.host,
+            port=port,
             **_options(settings),
         )
 
@@ -75,43 +116,110 @@ def worker() -> FastAPI:
 
 
 def open_serving(settings: ServerSettings) -> Serving:
-    """Load everything; raises a SecondlookError for what cannot be served."""
+    """Load everything; raises a SecondlookError for what cannot be served.
+
+    An engine that cannot be reached is no reason: reranking needs none.
+    """
+    keys = settings.keys
+    hosts = settings.hosts or (_LOOPBACK if is_loopback(settings.host) else ())
     return Serving(
         settings.rankers,
         Ranker.load,
-        index=open_index(settings.index) if settings.index is not None else None,
-        keys=Keys.read(settings.keys) if settings.keys is not None else None,
+        index=ServedIndex.at(settings.index) if settings.index is not None else None,
+        read_keys=functools.partial(Keys.read, keys) if keys is not None else None,
+        hosts=frozenset(host.lower() for host in hosts) or None,
         limits=settings.limits,
         explainer=PairExplainer(),
         log_texts=settings.log_texts,
+        score_warnings=settings.score_warnings,
     )
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Sockets for every address of the host, bound but not listening; port 0 takes a free one."""
+    listeners: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            listener = socket.socket(family, kind, protocol)
+            listeners.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            port = port or (listeners[0].getsockname()[1] if len(listeners) > 1 else 0)
+            listener.bind((address[0], port, *address[2:]))
+            listener.set_inheritable(True)
+    except OSError as error:
+        for listener in listeners:
+            listener.close()
+        hint = "take another --port" if error.errno == errno.EADDRINUSE else "check --host"
+        raise SecondlookError(
+            f"cannot listen on {host}:{port} ({error.strerror or error}); {hint}"
+        ) from error
+    return listeners
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
+
+
 def _options(settings: ServerSettings) -> dict[str, Any]:
+    """For uvicorn. Connections are bounded below the number of open files, which searches need."""
+    most = settings.limits.connections
+    if resource is not None:
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = max(1, min(most, files - _FILES))
     return {
-        "host": settings.host,
-        "port": settings.port,
+        "http": BoundedProtocol,
         "log_config": None,
-        "access_log": False,  # the door keeps its own
+        "access_log": False,  # the middleware keeps its own
         "server_header": False,
         "ws": "none",
+        "limit_concurrency": most,
         "timeout_keep_alive": 75,  # longer than most proxies keep an idle connection
+        "timeout_graceful_shutdown": math.ceil(settings.limits.deadline) + _ENDING,
+        "forwarded_allow_ips": ",".join(settings.proxies) or None,
     }
 
 
-def _app(serving: Serving) -> FastAPI:
+def _app(
+    serving: Serving, listeners: Sequence[socket.socket] = (), url: str | None = None
+) -> FastAPI:
     app = build_app(serving)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_exception_handler(_log_loop_problem)
         _on_signals(serving)
         note("serving", rankers=list(serving.queues), index=serving.index is not None)
+        if serving.index is not None and serving.index.problem is not None:
+            note("search engine not reached yet", problem=serving.index.problem)
+        if url is not None:
+            for listener in listeners:
+                listener.listen()  # before anybody reads that it does
+            note(f"running on {url}")
         yield
-        await serving.drain()
-        note("drained")
+        note("drained" if await serving.drain(_ENDING) else "ended with documents unscored")
 
     app.router.lifespan_context = lifespan
     return app
+
+
+def _log_loop_problem(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What fails outside of any request, such as accepting a connection, is a line of the log."""
+    error = context.get("exception")
+    note_sparingly(str(context.get("message", "event loop")), f"{type(error).__name__}: {error}")
 
 
 def _on_signals(serving: Serving) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from secondlook.errors import EngineProblem, SecondlookError
-from secondlook.evaluate.calibration import sigmoid
+from secondlook.serve.body import BytesInFlight
 from secondlook.serve.breaker import Breaker
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.metrics import Metrics
 from secondlook.serve.problems import Refused
-from secondlook.serve.queue import Outcome, QueueFull, ScoringFailed, ScoringQueue
+from secondlook.serve.queue import QueueFull, ScoringFailed, ScoringQueue
 from secondlook.serve.spans import span
 from secondlook.serve.threads import Threads
 
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
     from starlette.types import Receive
 
     from secondlook.explain import Mark
-    from secondlook.retrieve import Index
     from secondlook.score.ranker import Ranker
+    from secondlook.serve.index import ServedIndex
     from secondlook.serve.keys import Keys
+    from secondlook.serve.outcome import Outcome
     from secondlook.types import Document, Query, Ranking
 
 T = TypeVar("T")
@@ -49,12 +52,18 @@ must not make it look broken to all others."""
 class Explainer(Protocol):
     """Says why a document scored as it did."""
 
-    def explain(self, ranker: Ranker, query: Query, document: Document) -> dict[str, Any]:
-        """What there is to say, as JSON."""
+    def explain(
+        self, ranker: Ranker, query: Query, document: Document, should_stop: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """What there is to say, as JSON; raises once `should_stop` says so."""
         ...
 
     def mark(
-        self, ranker: Ranker, query: str, texts: Sequence[str]
+        self,
+        ranker: Ranker,
+        query: str,
+        texts: Sequence[str],
+        should_stop: Callable[[], bool],
     ) -> tuple[list[Mark], list[list[Mark]]]:
         """The words to point out in the query and in each text."""
         ...
@@ -69,10 +78,17 @@ class SecondLook:
     outcome: Outcome
 
     @property
-    def unit_scores(self) -> NDArray[np.float32]:
-        """Scores from 0 to 1, in the order of the documents; 0 where the deadline came first."""
-        shown = unit_scores(self.ranker, self.outcome.scores)
-        return np.where(self.outcome.scored, shown, np.float32(0))
+    def relevance_scores(self) -> NDArray[np.float32]:
+        """From 0 to 1, as `Ranker.predict` gives them; 0 where the deadline came first."""
+        scores = self.ranker.relevance(self.outcome.scores)
+        return np.where(self.outcome.scored, scores, np.float32(0))
+
+    @property
+    def raw_scores(self) -> NDArray[np.float32]:
+        """What has no score gets the lowest that was given, so that the order holds."""
+        outcome = self.outcome
+        lowest = outcome.scores[outcome.scored].min(initial=np.inf) if outcome.scored.any() else 0.0
+        return np.where(outcome.scored, outcome.scores, np.float32(lowest))
 
 
 @dataclass(eq=False)
@@ -80,26 +96,39 @@ class Serving:
     """Everything the routes need.
 
     `sources` are where rankers come from, by name; the first is the default. `load` makes a ranker
-    of a source, now and whenever they are loaded anew.
+    of a source, now and whenever they are loaded anew; `read_keys` reads the keys likewise.
     """
 
     sources: Mapping[str, str]
     load: Callable[[str], Ranker]
-    index: Index | None = None
+    index: ServedIndex | None = None
     limits: Limits = field(default_factory=Limits)
-    keys: Keys | None = None
+    read_keys: Callable[[], Keys] | None = None
+    hosts: frozenset[str] | None = None
+    """Host names it answers to, without port; None is any."""
     explainer: Explainer | None = None
     log_texts: bool = False
+    score_warnings: bool = True
+    """Whether answers of rerank APIs warn of scores that were not calibrated on judgments."""
     metrics: Metrics = field(default_factory=Metrics)
     breaker: Breaker = field(default_factory=Breaker)
     draining: bool = False
 
     def __post_init__(self) -> None:
+        self.keys = self.read_keys() if self.read_keys is not None else None
+        self.in_flight = BytesInFlight(self.limits.bytes_in_flight)
         self.queues = {name: self._queue(name, self.load(at)) for name, at in self.sources.items()}
         self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
         # One each, so that scoring keeps its cores, and quick marks do not wait for explanations.
         self._explaining, self._marking = Threads(1), Threads(1)
         self._retired: set[asyncio.Task[None]] = set()
+
+    @property
+    def engine_state(self) -> Literal["ok", "failing"] | None:
+        """Of the search engine; None where there is no index."""
+        if self.index is None:
+            return None
+        return "failing" if self.breaker.failing or not self.index.is_open else "ok"
 
     @property
     def default(self) -> str:
@@ -154,11 +183,10 @@ class Serving:
 
         def look() -> tuple[Ranking, list[Document]]:
             began = time.monotonic()
-            (ranking,) = index.retrieve([query], depth)
-            between = time.monotonic()
-            texts = index.fetch([hit.doc_id for hit in ranking.hits])
-            self.metrics.stage_seconds.labels("first_look").observe(between - began)
-            self.metrics.stage_seconds.labels("fetch").observe(time.monotonic() - between)
+            ranking, texts, seconds = index.look(query, depth)
+            fetched = time.monotonic() - began - seconds
+            self.metrics.stage_seconds.labels("first_look").observe(seconds)
+            self.metrics.stage_seconds.labels("fetch").observe(fetched)
             return ranking, texts
 
         began = time.monotonic()
@@ -184,20 +212,34 @@ class Serving:
     async def explain(
         self, ranker: Ranker, query: Query, documents: Sequence[Document], until: float
     ) -> list[dict[str, Any]]:
-        """Why each of these documents scored as it did; TimeoutError where that takes too long."""
-        explainer = self._asked()
-        work = self._explaining.run(
-            lambda: [explainer.explain(ranker, query, one) for one in documents]
-        )
-        return await asyncio.wait_for(work, until - time.monotonic())
+        """Why the documents scored as they did: of the first ones, as many as can be until then.
+
+        The work ends soon after, and when the client goes away: nobody waits behind it.
+        """
+        explainer, over = self._asked(), threading.Event()
+        said: list[dict[str, Any]] = []
+
+        def work() -> None:
+            said.extend(explainer.explain(ranker, query, one, over.is_set) for one in documents)
+
+        try:
+            await asyncio.wait_for(self._explaining.run(work), until - time.monotonic())
+        except TimeoutError:
+            return said[:]  # the work may end one more meanwhile
+        finally:
+            over.set()
+        return said
 
     async def mark(
         self, ranker: Ranker, query: Query, texts: Sequence[str], until: float
     ) -> tuple[list[Mark], list[list[Mark]]]:
-        """The words to point out in the query and in each text; likewise."""
-        explainer = self._asked()
-        work = self._marking.run(lambda: explainer.mark(ranker, query.text, texts))
-        return await asyncio.wait_for(work, until - time.monotonic())
+        """The words to point out in the query and in each text; TimeoutError where it is late."""
+        explainer, over = self._asked(), threading.Event()
+        work = self._marking.run(lambda: explainer.mark(ranker, query.text, texts, over.is_set))
+        try:
+            return await asyncio.wait_for(work, until - time.monotonic())
+        finally:
+            over.set()
 
     def _asked(self) -> Explainer:
         if self.explainer is None:
@@ -205,43 +247,52 @@ class Serving:
         return self.explainer
 
     async def reload(self) -> None:
-        """Load every ranker anew. Requests that wait end with the old one; none is dropped."""
+        """Load keys, index and every ranker anew. Requests under way end with the old ones.
+
+        What cannot be loaded is told in the log, and the old one serves on.
+        """
+        if self.read_keys is not None and (keys := await self._loaded("keys", self.read_keys)):
+            self.keys = keys
+        if self.index is not None:
+            await self._loaded("index", self.index.reopen)
         for name, source in self.sources.items():
-            try:
-                ranker = await asyncio.to_thread(self.load, source)
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with the new, the old serves on
-                self.metrics.reloads.labels("failed").inc()
-                LOGGER.exception("reload failed", extra={"facts": {"ranker": name}}, exc_info=error)
+            load = functools.partial(self.load, source)
+            if (ranker := await self._loaded(name, load)) is None:
                 continue
             old, self.queues[name] = self.queues[name], self._queue(name, ranker)
             retired = asyncio.create_task(old.drained())
             self._retired.add(retired)
             retired.add_done_callback(self._retired.discard)
-            self.metrics.reloads.labels("done").inc()
-            note("reloaded", ranker=name)
 
-    async def drain(self) -> None:
-        """Come back when nothing waits for a score."""
-        await asyncio.gather(*(queue.drained() for queue in self.queues.values()), *self._retired)
+    async def _loaded(self, what: str, load: Callable[[], T]) -> T | None:
+        """What was loaded, in a thread; None where that failed."""
+        try:
+            loaded = await asyncio.to_thread(load)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the new, the old serves on
+            self.metrics.reloads.labels("failed").inc()
+            LOGGER.exception("reload failed", extra={"facts": {"what": what}}, exc_info=error)
+            return None
+        self.metrics.reloads.labels("done").inc()
+        note("reloaded", what=what)
+        return loaded
+
+    async def drain(self, seconds: float) -> bool:
+        """Whether nothing waits for a score any longer, after so many seconds at most."""
+        queues = (queue.drained() for queue in self.queues.values())
+        try:
+            await asyncio.wait_for(asyncio.gather(*queues, *self._retired), seconds)
+        except TimeoutError:
+            return False
+        return True
 
     def _queue(self, name: str, ranker: Ranker) -> ScoringQueue:
+        _ = ranker.scale  # fitted now where the checkpoint has none, not in the first request
         return ScoringQueue(ranker, name, self.limits.queue_pairs, self.metrics)
 
     def _engine_failed(self, kind: str) -> None:
         self.breaker.failed()
         self.metrics.engine_errors.labels(kind).inc()
         self.metrics.engine_open.set(self.breaker.state != "closed")
-
-
-def unit_scores(ranker: Ranker, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Raw scores from 0 to 1, as rerank APIs show them: `Ranker.predict`'s where that does.
-
-    A ranker that is not calibrated may show any number. Its sigmoid has the same order, but is no
-    probability.
-    """
-    if ranker.settings.calibration is None and ranker.settings.activation == "identity":
-        return sigmoid(scores.astype(np.float64)).astype(np.float32)
-    return ranker.shown(scores)
 
 
 def _for_clients(error: SecondlookError) -> str:

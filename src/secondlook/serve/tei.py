@@ -4,10 +4,9 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from secondlook.serve.asking import Deadline, mark_partial, reranked
-from secondlook.serve.limits import StrictRoute
+from secondlook.serve.body import StrictRoute
 from secondlook.serve.problems import TEI, Refused
 from secondlook.serve.schemas import TeiRank, TeiRequest
-from secondlook.serve.serving import SecondLook
 
 router = APIRouter(route_class=StrictRoute, tags=["rerank"])
 
@@ -19,17 +18,21 @@ async def rerank(
     """Rank texts with the default ranker, as text-embeddings-inference does.
 
     Where the deadline came first, the header `X-Secondlook-Partial` says so: texts without a score
-    stand last, in the order they were sent.
+    stand last, in the order they were sent. The header `X-Secondlook-Scores` says what the scores
+    were fitted on (`judgments`, `reference pairs`, …; see `/info`), or that they are raw.
     """
     look = await reranked(request, None, body.query, body.texts, seconds)
     outcome = look.outcome
-    if body.truncate is False and outcome.cut.any():
-        place = int(np.argmax(outcome.cut > 0))
+    cut = outcome.cut + outcome.cut_query
+    if body.truncate is False and cut.any():
+        place = int(np.argmax(cut > 0))
         raise Refused(
-            413, f"texts.{place} is {outcome.cut[place]} tokens too long; set `truncate` to cut it"
+            413, f"texts.{place} with the query is {cut[place]} tokens too long; set `truncate`"
         )
     mark_partial(response, look)
-    scores = (_raw_scores(look) if body.raw_scores else look.unit_scores).tolist()
+    source = look.ranker.scale.source
+    response.headers["X-Secondlook-Scores"] = "raw" if body.raw_scores else source
+    scores = (look.raw_scores if body.raw_scores else look.relevance_scores).tolist()
     return [
         TeiRank(
             index=place,
@@ -38,10 +41,3 @@ async def rerank(
         )
         for place in outcome.order()
     ]
-
-
-def _raw_scores(look: SecondLook) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """What has no score gets the lowest that was given, so that the order holds."""
-    outcome = look.outcome
-    lowest = outcome.scores[outcome.scored].min(initial=np.inf) if outcome.scored.any() else 0.0
-    return np.where(outcome.scored, outcome.scores, np.float32(lowest))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _QUERY = "how do cats land on their feet"
 _DEPTH = 50
+_QUERY_TOKENS = 64  # of a query in Vespa, where the ranker itself sets no limit
 _KEY = "SECONDLOOK_KEY"  # what apply.sh puts the key in place of
 
 
@@ -142,7 +143,8 @@ def vespa(source: Path) -> tuple[dict[str, str], Path]:
     """
     checkpoint = open_checkpoint(source)
     settings = checkpoint.settings.encode
-    _check_plain(settings)
+    segments = checkpoint.config.get("type_vocab_size", 0) > 1
+    _check_plain(settings, told_apart=segments)
     export = choose(checkpoint.folder, "onnx", "fp32")
     if export is None:
         raise BackendProblem(
@@ -151,8 +153,8 @@ def vespa(source: Path) -> tuple[dict[str, str], Path]:
     check_fresh(export, checkpoint)
     tokenizer = read_tokenizer(checkpoint.folder)
     start, separator = _frame(tokenizer)
-    query, whole = settings.max_query_length, settings.max_length
-    segments = checkpoint.config.get("type_vocab_size", 0) > 1
+    whole = settings.max_length
+    query = settings.max_query_length or min(_QUERY_TOKENS, whole // 2)
     title = settings.title_separator
     text = (
         "input text"
@@ -190,7 +192,7 @@ def _vespa_query() -> dict[str, Any]:
     }
 
 
-def _check_plain(settings: EncodeSettings) -> None:
+def _check_plain(settings: EncodeSettings, *, told_apart: bool) -> None:
     more = {
         "the warm form": settings.form != "joint",
         "STRM": settings.strm,
@@ -198,6 +200,7 @@ def _check_plain(settings: EncodeSettings) -> None:
         "query types": settings.query_types,
         "windows": settings.windows is not None,
         "prompts": bool(settings.query_prompt or settings.document_prompt),
+        "pairs without segments": told_apart and not settings.segments,
     }
     found = [name for name, there in more.items() if there]
     if found:

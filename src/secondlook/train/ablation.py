@@ -1,16 +1,24 @@
-"""What each part of a recipe is worth: the recipes without it, and the plain one with it."""
+"""What each part of a recipe is worth: the recipes without it, and the plain one with it.
+
+All score the same number of pairs in training, in steps of the same number of pairs, so a part
+cannot look good because it brings more training. All that have noise reduction learn from the same
+data: what the whole recipe's own noise reduction left, with the same random seed.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from secondlook.errors import SecondlookError
 from secondlook.train.settings import DenoisePhase, RankingPhase, WarmPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from secondlook.train.recipe import Recipe
+    from secondlook.train.run import Job
     from secondlook.train.settings import PhaseSettings
 
 WHOLE, PLAIN = "whole", "plain"
@@ -18,44 +26,77 @@ _SWITCHES = {"strm": "STRM", "query_types": "types", "markers": "markers"}
 """The encoder's settings that are parts, and what a table calls them."""
 
 
-def variants(recipe: Recipe, negatives: Sequence[int] = ()) -> dict[str, Recipe]:
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a ranking phase goes through."""
+
+    steps: int
+    pairs_per_query: float
+
+
+class Measure(Protocol):
+    """Tells a phase's work."""
+
+    def __call__(self, phase: RankingPhase) -> Work:
+        """By the data, or by the settings alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A recipe to train."""
+
+    recipe: Recipe
+    steps: int
+    """Of all ranking phases."""
+    pairs: int
+    """That they score."""
+    cleaned: tuple[str, ...] = ()
+    """Group files of the whole recipe's noise reduction that it learns from."""
+
+
+def work_of(job: Job) -> Measure:
+    """Counts what the phases find in the job's data."""
+    from secondlook.train.ranking import lesson
+
+    def measure(phase: RankingPhase) -> Work:
+        plan = lesson(phase, job.data, job.recipe.seed)
+        return Work(plan.steps, plan.found.documents / len(plan.found.rows))
+
+    return measure
+
+
+def variants(recipe: Recipe, measure: Measure, negatives: Sequence[int] = ()) -> dict[str, Variant]:
     """Recipes by name, the whole first; of those that are the same only the first.
 
     `whole − part` for each part; `plain`, the first ranking phase alone without any switch, and
     each other ranking phase likewise; `plain + part` for each part; and the whole with its last
-    ranking phase at each of these numbers of negatives. Every one makes as many steps in its
-    ranking phases as the whole: a part is not to look good because it brings more training.
+    ranking phase at each of these numbers of negatives.
     """
-    made = {WHOLE: recipe}
-    names = _phase_names(recipe)
-    trained = [at for at, phase in enumerate(recipe.phases) if isinstance(phase, RankingPhase)]
-    if not trained:
-        raise SecondlookError("the recipe has no ranking phase (pointwise, listwise, …) to ablate")
+    made = _Maker(recipe, measure)
     switches = [key for key in _SWITCHES if recipe.encode.get(key)]
+    every, names = range(len(recipe.phases)), _phase_names(recipe)
+    warm = [at for at in every if isinstance(recipe.phases[at], WarmPhase)]
+    core = [*warm, made.trained[0]]
+    made.add(WHOLE, every)
     for key in switches:
-        made[f"whole − {_SWITCHES[key]}"] = _changed(recipe, off=[key])
+        made.add(f"whole − {_SWITCHES[key]}", every, off=[key])
     for at, name in names.items():
-        rest = [place for place in range(len(recipe.phases)) if place != at]
-        made[f"whole − {name}"] = _changed(recipe, keep=rest)
-    warm = [at for at, phase in enumerate(recipe.phases) if isinstance(phase, WarmPhase)]
-    core = [*warm, trained[0]]
-    made[PLAIN] = _changed(recipe, off=switches, keep=core)
-    for at in trained[1:]:
-        made[f"{names[at]} only"] = _changed(recipe, off=switches, keep=[*warm, at])
+        made.add(f"whole − {name}", [place for place in every if place != at])
+    made.add(PLAIN, core, off=switches)
+    for at in made.trained[1:]:
+        made.add(f"{names[at]} only", [*warm, at], off=switches)
     for key in switches:
         others = [other for other in switches if other != key]
-        made[f"plain + {_SWITCHES[key]}"] = _changed(recipe, off=others, keep=core)
+        made.add(f"plain + {_SWITCHES[key]}", core, off=others)
     for at, name in names.items():
-        made[f"plain + {name}"] = _changed(recipe, off=switches, keep=sorted({*core, at}))
+        if isinstance(recipe.phases[at], DenoisePhase):
+            made.add(f"plain + {name}", core, off=switches, cleaned_by=at)
+        else:
+            made.add(f"plain + {name}", sorted({*core, at}), off=switches)
     for count in negatives:
-        last = recipe.phases[trained[-1]].model_copy(update={"negatives": count})
-        phases = [*recipe.phases[: trained[-1]], last, *recipe.phases[trained[-1] + 1 :]]
-        made[swept(count)] = recipe.model_copy(update={"phases": tuple(phases)})
-    distinct: dict[str, Recipe] = {}
-    for name, one in made.items():
-        if one not in distinct.values() and any(isinstance(p, RankingPhase) for p in one.phases):
-            distinct[name] = one
-    return distinct
+        made.add(swept(count), every, negatives=count)
+    return made.variants
 
 
 def swept(negatives: int) -> str:
@@ -68,57 +109,109 @@ def negatives_of(recipe: Recipe) -> int:
     return [phase for phase in recipe.phases if isinstance(phase, RankingPhase)][-1].negatives
 
 
-def _phase_names(recipe: Recipe) -> dict[int, str]:
+def cleaned_file(at: int) -> str:
+    """The name of what the noise reduction at this place of the whole recipe leaves."""
+    return f"denoised-{at + 1}.parquet"
+
+
+class _Maker:
+    """Makes variants of one recipe."""
+
+    def __init__(self, recipe: Recipe, measure: Measure) -> None:
+        self.variants: dict[str, Variant] = {}
+        self._seen: list[Recipe] = []
+        phases = enumerate(recipe.phases)
+        self.trained = [at for at, phase in phases if isinstance(phase, RankingPhase)]
+        if not self.trained:
+            raise SecondlookError(
+                "the recipe has no ranking phase (pointwise, listwise, …) to ablate"
+            )
+        self._recipe, self._measure = recipe, measure
+        self._pairs: dict[int, float] = {}  # of each ranking phase of the whole
+        for at in self.trained:
+            phase, work = self._work(at)
+            self._pairs[at] = work.steps * phase.batch * work.pairs_per_query
+            self._per_step = phase.batch * work.pairs_per_query  # the last one's counts for all
+
+    def add(
+        self,
+        name: str,
+        keep: Iterable[int],
+        *,
+        off: Sequence[str] = (),
+        negatives: int | None = None,
+        cleaned_by: int | None = None,
+    ) -> None:
+        """The phases at these places, unless nothing is trained or it is there already."""
+        phases: dict[int, PhaseSettings] = {at: self._recipe.phases[at] for at in keep}
+        ranked = [at for at in phases if at in self.trained]
+        if not ranked:
+            return
+        steps, pairs = self._share_out(ranked, phases, negatives)
+        learning, files = self._cleaned(phases, cleaned_by)
+        encode = {key: value for key, value in self._recipe.encode.items() if key not in off}
+
+        def changed(given: Mapping[int, PhaseSettings]) -> Recipe:
+            update = {"encode": encode, "phases": tuple(given.values())}
+            return self._recipe.model_copy(update=update)
+
+        if (one := changed(learning)) in self._seen:
+            return
+        self._seen.append(one)
+        if name == WHOLE:  # it makes the files that the others learn from
+            self.variants[name] = Variant(changed(phases), steps, pairs)
+        else:
+            self.variants[name] = Variant(one, steps, pairs, files)
+
+    def _share_out(
+        self, ranked: Sequence[int], phases: dict[int, PhaseSettings], negatives: int | None
+    ) -> tuple[int, int]:
+        """Give the phases all pairs of the whole, as they had them; the sums of steps and pairs."""
+        budget = sum(self._pairs.values())
+        more = budget / sum(self._pairs[at] for at in ranked)
+        steps, spent = 0, 0.0
+        for at in ranked:
+            phase, work = self._work(at, negatives if at == self.trained[-1] else None)
+            batch = max(1, round(self._per_step / work.pairs_per_query))
+            wanted = budget - spent if at == ranked[-1] else self._pairs[at] * more
+            own = max(1, round(wanted / (batch * work.pairs_per_query)))
+            phases[at] = phase.model_copy(update={"batch": batch, "max_steps": own})
+            steps, spent = steps + own, spent + own * batch * work.pairs_per_query
+        return steps, round(spent)
+
+    def _cleaned(
+        self, phases: Mapping[int, PhaseSettings], by: int | None
+    ) -> tuple[dict[int, PhaseSettings], tuple[str, ...]]:
+        """The phases without noise reduction, which learn from what the whole recipe's left.
+
+        Those before it learn from the data as they are, as in the whole. With `by` all learn from
+        what the noise reduction at that place left.
+        """
+        denoising = [at for at, phase in phases.items() if isinstance(phase, DenoisePhase)]
+        left = {at: phase for at, phase in phases.items() if at not in denoising}
+        files: dict[int, str] = {}
+        for at in (place for place, phase in left.items() if isinstance(phase, RankingPhase)):
+            judges = [place for place in denoising if place < at]
+            judge = judges[-1] if judges else by
+            if judge is not None:
+                files[at] = cleaned_file(judge)
+        given = tuple(Path(name).name for name in self._recipe.data.train)
+        for at, phase in left.items():
+            if files and isinstance(phase, RankingPhase):
+                only = (files[at],) if at in files else phase.only or given
+                left[at] = phase.model_copy(update={"only": only})
+        return left, tuple(dict.fromkeys(files.values()))
+
+    def _work(self, at: int, negatives: int | None = None) -> tuple[RankingPhase, Work]:
+        phase = self._recipe.phases[at]
+        assert isinstance(phase, RankingPhase)
+        if negatives is not None:
+            phase = phase.model_copy(update={"negatives": negatives})
+        return phase, self._measure(phase)
+
+
+def _phase_names(recipe: Recipe) -> Mapping[int, str]:
     """The phases that are parts, by place; one that comes twice is told by its number."""
     parts = {at: p.phase for at, p in enumerate(recipe.phases) if not isinstance(p, WarmPhase)}
     twice = {name for name in parts.values() if list(parts.values()).count(name) > 1}
     return {at: f"{name} {at + 1}" if name in twice else name for at, name in parts.items()}
-
-
-def _changed(
-    recipe: Recipe, *, off: Sequence[str] = (), keep: Sequence[int] | None = None
-) -> Recipe:
-    encode = {key: value for key, value in recipe.encode.items() if key not in off}
-    phases = recipe.phases if keep is None else tuple(recipe.phases[at] for at in keep)
-    changed = {"encode": encode, "phases": _same_budget(recipe.phases, _with_sense(phases))}
-    return recipe.model_copy(update=changed)
-
-
-def _with_sense(phases: Sequence[PhaseSettings]) -> tuple[PhaseSettings, ...]:
-    """Without noise reduction by a ranker that has learned nothing, or that none learns from."""
-
-    def sensible(at: int) -> bool:
-        taught = any(isinstance(one, RankingPhase | WarmPhase) for one in phases[:at])
-        return taught and any(isinstance(one, RankingPhase) for one in phases[at:])
-
-    return tuple(
-        phase
-        for at, phase in enumerate(phases)
-        if not isinstance(phase, DenoisePhase) or sensible(at)
-    )
-
-
-def _same_budget(
-    before: Sequence[PhaseSettings], after: Sequence[PhaseSettings]
-) -> tuple[PhaseSettings, ...]:
-    """The phases, whose ranking ones share the steps (or epochs) of those there were before."""
-    had = [phase for phase in before if isinstance(phase, RankingPhase)]
-    left = [phase for phase in after if isinstance(phase, RankingPhase)]
-    if not left or len(left) == len(had):
-        return tuple(after)
-    in_steps = [phase.max_steps is not None for phase in had]
-    if any(in_steps) and not all(in_steps):
-        raise SecondlookError(
-            "some ranking phases have `max_steps` and others `epochs`, so a recipe with one less "
-            "cannot be given the same budget; write max_steps in all"
-        )
-    key = "max_steps" if all(in_steps) else "epochs"
-    more = sum(getattr(phase, key) for phase in had) / sum(getattr(phase, key) for phase in left)
-
-    def longer(phase: PhaseSettings) -> PhaseSettings:
-        if not isinstance(phase, RankingPhase):
-            return phase
-        value: Any = getattr(phase, key) * more
-        return phase.model_copy(update={key: round(value) if key == "max_steps" else value})
-
-    return tuple(map(longer, after))

@@ -73,7 +73,8 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
         "next sentence at the start": before.next_accuracy,
     }
     learned_from = {Path(settings.corpus).name: recital.sentences.fingerprint}
-    return Outcome(start, data, learned_from, metrics, teach.history)
+    void = start.settings.model_copy(update={"calibration": None})  # fitted to other scores
+    return Outcome(replace(start, settings=void), data, learned_from, metrics, teach.history)
 
 
 def measure(network: Pretraining, recital: Recital, documents: Sequence[int], at_once: int) -> Held:

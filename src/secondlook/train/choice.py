@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from secondlook.errors import SecondlookError
 from secondlook.train.groups import Groups
 from secondlook.train.plan import estimate, validations
 from secondlook.train.recipe import Recipe
@@ -21,6 +23,9 @@ _MOST_TOKENS = 256
 _MOST_LOOKS = 3
 """Validations of a training that is cut short, beside that of the start."""
 _FEWEST_QUERIES = 50
+FEWEST_STEPS = 20
+"""Training loses before it gains (docs/results/tune.md: down at 24 steps, up at 48): less than this
+says nothing of a base or a learning rate."""
 
 
 def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
@@ -48,13 +53,27 @@ def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
     )
 
 
+class TooLittleTime(SecondlookError):
+    """A training that fits into the time would be too short to be of use."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"too little time to train here: it takes {seconds:,.0f} seconds at least")
+        self.seconds = seconds
+        """What the shortest training of use takes."""
+
+
 def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
     """The job's recipe with no more steps than fit into the time, and what it will take.
+
+    The time includes the few steps that are tried here. Raises TooLittleTime where fewer steps
+    fit than `FEWEST_STEPS`, or than see each query once, where queries are few.
 
     At most a quarter of the time is for validation: on fewer queries if need be, but not on so few
     that their measure says nothing, then less often, but at the end in any case.
     """
+    began = monotonic()
     plan = estimate(job)
+    seconds -= monotonic() - began
     whole = plan.phases[-1]
     if plan.seconds <= seconds:
         return job.recipe, plan
@@ -67,11 +86,16 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
     step = whole.seconds / whole.steps
     queries = len(Groups([job.data.validate]))
     query = whole.validation_seconds / validations(listwise, whole.steps) / queries
+    epoch = ceil(len(Groups(job.data.train)) / listwise.batch)
+    fewest = min(FEWEST_STEPS, epoch, whole.steps)
+    shortest = fewest * step + 2 * min(queries, _FEWEST_QUERIES) * query
+    if seconds < shortest:
+        raise TooLittleTime(shortest)
     affordable = int(seconds / 4 / query)
     looks = min(_MOST_LOOKS, max(1, affordable // min(queries, _FEWEST_QUERIES) - 1))
     validated = min(queries, max(_FEWEST_QUERIES, affordable // (1 + looks)))
     validation = (1 + looks) * validated * query
-    steps = min(whole.steps, max(looks, int((seconds - validation) / step)))
+    steps = min(whole.steps, max(fewest, looks, int((seconds - validation) / step)))
     fewer = listwise.model_copy(
         update={
             "max_steps": steps,

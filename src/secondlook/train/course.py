@@ -18,6 +18,7 @@ from torch.utils.data import Dataset, SequentialSampler
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from secondlook.data.durable import write_at_once
+from secondlook.data.lock import locked
 from secondlook.errors import SecondlookError
 from secondlook.train.ranker import precision_of
 from secondlook.train.states import MarksWhole, last_whole
@@ -85,17 +86,20 @@ class Course:
 def claimed(output: Path, job: Mapping[str, Any]) -> Iterator[Path]:
     """A work folder beside `output`, removed once all went well.
 
-    A killed run of the same job finds there what it had saved; another job's is removed.
+    A killed run of the same job finds there what it had saved; another job's is removed. Raises
+    OutputInUse where another process is at work on the same output.
     """
     folder = output.with_name(f"{output.name}.work")
     kept, text = folder / "job.json", json.dumps(job, sort_keys=True)
-    if kept.is_file() and kept.read_text("utf-8") != text:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(output, f"what was last saved is kept in {folder}; the same command goes on there"):
+        if kept.is_file() and kept.read_text("utf-8") != text:
+            rmtree(folder)
+        folder.mkdir(exist_ok=True)
+        if not kept.is_file():
+            write_at_once(kept, text)
+        yield folder
         rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if not kept.is_file():
-        write_at_once(kept, text)
-    yield folder
-    rmtree(folder)
 
 
 def held_out(count: int, most: int, seed: int, too_few: str) -> tuple[list[int], list[int]]:

@@ -110,7 +110,7 @@ class Cut:
             elif self._settings.found == "positive":
                 labels = zip(group.labels, above, strict=True)
                 marked = tuple(_POSITIVE if found else label for label, found in labels)
-                yield replace(group, labels=marked)
+                yield replace(group, labels=marked, grades=None)
             else:
                 yield _without(group, above)
 
@@ -160,6 +160,7 @@ def _without(group: Group, above: NDArray[np.bool_]) -> Group:
         labels=tuple(group.labels[at] for at in kept),
         ranks=tuple(group.ranks[at] for at in kept),
         teacher=None if group.teacher is None else tuple(group.teacher[at] for at in kept),
+        grades=None if group.grades is None else tuple(group.grades[at] for at in kept),
     )
 
 

@@ -44,8 +44,11 @@ SCHEMA = pa.schema(
         ("ranks", pa.list_(pa.int32())),
         ("teacher", pa.list_(pa.float32())),  # may be null
         ("missed", pa.list_(pa.int8())),
+        ("grades", pa.list_(pa.int8())),  # may be null
     ]
 )
+_OPTIONAL = frozenset({"grades"})
+"""Columns that files of earlier versions lack."""
 _ABOUT = b"secondlook.groups"
 _ROWS_TOGETHER = 64
 _TEXT_TOGETHER = 4 << 20
@@ -69,19 +72,27 @@ class Group:
     """A teacher's score of each document."""
     missed: tuple[int, ...] = ()
     """The grades above 0 of judged documents that are not here, so that nDCG can be exact."""
+    grades: tuple[int, ...] | None = None
+    """What measures count, where it differs from the labels: a grade above 0 that is too low for a
+    positive has the label 0 and still its gain."""
 
     def __post_init__(self) -> None:
         count = len(self.documents)
-        for name in ("labels", "ranks", "teacher"):
+        for name in ("labels", "ranks", "teacher", "grades"):
             given = getattr(self, name)
             if given is not None and len(given) != count:
                 raise ValueError(
                     f"query {self.query.id!r} has {count} documents and {len(given)} {name}"
                 )
-        if any(not UNJUDGED <= label <= _HIGHEST_GRADE for label in self.labels):
+        if any(not UNJUDGED <= label <= _HIGHEST_GRADE for label in (*self.labels, *self.measured)):
             raise ValueError(f"query {self.query.id!r} has a label outside of -1 to 127")
         if any(not 0 < grade <= _HIGHEST_GRADE for grade in self.missed):
             raise ValueError(f"query {self.query.id!r} has a missed grade outside of 1 to 127")
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """The grade of each document as measures count it; -1 was not judged."""
+        return self.labels if self.grades is None else self.grades
 
 
 def write_groups(path: Path, groups: Iterable[Group], *, about: Mapping[str, str]) -> int:
@@ -180,6 +191,9 @@ class Groups(Sequence[Group]):
             table = self._files[file].read_row_group(
                 inside, columns=SCHEMA.names, use_threads=False
             )
+            for name in _OPTIONAL.difference(table.column_names):
+                nothing = pa.nulls(len(table), SCHEMA.field(name).type)
+                table = table.append_column(name, nothing)
             table = table.select(SCHEMA.names).cast(SCHEMA)
         except (pa.ArrowException, OSError) as error:
             raise _malformed(path, f"its row group {inside} cannot be read ({error})") from error
@@ -225,6 +239,7 @@ def row_of(group: Group) -> dict[str, Any]:
         "ranks": group.ranks,
         "teacher": group.teacher,
         "missed": group.missed,
+        "grades": group.grades,
     }
 
 
@@ -238,6 +253,7 @@ def group_of(row: Mapping[str, Any]) -> Group:
         tuple(row["ranks"]),
         None if row["teacher"] is None else tuple(row["teacher"]),
         tuple(row["missed"]),
+        None if row["grades"] is None else tuple(row["grades"]),
     )
 
 
@@ -254,7 +270,8 @@ def _open(path: Path) -> Any:  # noqa: ANN401 - pyarrow has no types
         file = parquet.ParquetFile(path, memory_map=True)
     except (pa.ArrowException, OSError) as error:
         raise _malformed(path, f"cannot be read as Parquet ({error})") from error
-    missing = [name for name in SCHEMA.names if name not in file.schema_arrow.names]
+    needed = [name for name in SCHEMA.names if name not in _OPTIONAL]
+    missing = [name for name in needed if name not in file.schema_arrow.names]
     if missing:
         raise _malformed(path, f"lacks the column {missing[0]!r}")
     return file

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from secondlook.evaluate.calibration import fit_platt
+from secondlook.score.scale import fit_platt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

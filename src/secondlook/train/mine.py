@@ -12,14 +12,13 @@ A group of all candidates (for validation) is the first look as it is: nothing i
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
+from secondlook.data.near_duplicates import near, shingles, words_of
 from secondlook.errors import MissingDocument, MissingQuery, SecondlookError
 from secondlook.recipe import Settings
 from secondlook.train.groups import UNJUDGED, Group
@@ -32,17 +31,13 @@ if TYPE_CHECKING:
     from secondlook.data.store import CorpusStore
     from secondlook.types import Corpus, Document, Qrels, Query
 
-NEAR = 0.8
-SHINGLE = 3
-_WORD = re.compile(r"\w+")
-
 
 class MineSettings(Settings):
     """Which documents make a group."""
 
     positive_grade: int = Field(1, ge=1)
     """From this grade on a document is a positive. One of a lower grade above 0 is not drawn as a
-    negative; among all candidates it has the label 0."""
+    negative; among all candidates it has the label 0, and in validation its gain."""
     negatives: int | None = Field(20, ge=0)
     """How many of the first look's candidates are drawn as negatives; None takes all candidates,
     positives among them, and drops nothing: the form of a validation set."""
@@ -165,7 +160,8 @@ class Miner:
         """The query's group, or none where there is nothing to learn."""
         settings, grades = self._settings, self._qrels[query_id]
         wanted = [d for d, grade in grades.items() if grade >= settings.positive_grade]
-        if not wanted:
+        validates = settings.negatives is None and max(grades.values(), default=0) > 0
+        if not wanted and not validates:
             self.counts.queries_without_positive += 1
             return
         first, last = settings.ranks
@@ -181,15 +177,19 @@ class Miner:
             self.counts.queries_without_candidate += 1
             return
         taken = sorted((*positives, *others), key=lambda d: ranks.get(d.id, len(ranked) + 1))
-        kept = {document.id for document in positives}
-        missed = tuple(grades[doc_id] for doc_id in wanted if doc_id not in kept)
-        self._count(positives, others, grades, set(candidates), len(missed))
+        kept = {document.id for document in taken}
+        missed = {d: grade for d, grade in grades.items() if grade > 0 and d not in kept}
+        lost = sum(grade >= settings.positive_grade for grade in missed.values())
+        self._count(positives, others, grades, set(candidates), lost)
+        labels = tuple(self._label(grades.get(document.id)) for document in taken)
+        measured = tuple(max(grades[d.id], 0) if d.id in grades else UNJUDGED for d in taken)
         yield Group(
             self._queries[query_id],
             tuple(taken),
-            tuple(self._label(grades.get(document.id)) for document in taken),
+            labels,
             tuple(ranks.get(document.id, 0) for document in taken),
-            missed=missed,
+            missed=tuple(missed.values()),
+            grades=None if measured == labels else measured,
         )
 
     def _positives(self, wanted: list[str], found: set[str]) -> list[Document]:
@@ -311,30 +311,11 @@ class _Sieve:
             return "same text"
         if own in self._taken:
             return "repeated"
-        if any(_near(own, known) for known in self._shingles):
+        if any(near(own, known) for known in self._shingles):
             return "near duplicate"
         return None
 
 
 def words(document: Document) -> tuple[str, ...]:
     """What is compared: the words of the text (of the title, if that is all there is)."""
-    return _words(document.text or document.title)
-
-
-@lru_cache(maxsize=1 << 12)  # what many queries find is read once
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text.casefold()))
-
-
-def shingles(of: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Every run of three words; of a shorter text, the text."""
-    return zip(of, of[1:], of[2:], strict=False) if len(of) > SHINGLE else iter([of])
-
-
-def _near(own: tuple[str, ...], known: frozenset[tuple[str, ...]]) -> bool:
-    """Whether the Jaccard index of the shingles is `NEAR` or more."""
-    if sum(map(known.__contains__, shingles(own))) < NEAR * len(known):
-        return False  # nearly always, and cheap to tell: a union is no smaller than one side
-    pieces = frozenset(shingles(own))
-    shared = len(pieces & known)
-    return shared >= NEAR * (len(pieces) + len(known) - shared)
+    return words_of(document.text or document.title)

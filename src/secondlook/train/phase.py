@@ -74,6 +74,8 @@ class Place:
     watch: Watch = field(default_factory=Unwatched)
     report_to: tuple[str, ...] = ()
     """Trackers, by the names transformers has for them: tensorboard, mlflow, wandb."""
+    deadline: float | None = None
+    """When training is to end, on the clock of `time.monotonic`, even if steps are left."""
 
     @property
     def run(self) -> Path:

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from secondlook.model.network import Model
+    from secondlook.score.ranker import Ranker
     from secondlook.train.run import Job
 
 _TRIED_STEPS = 4  # the first is not counted: it allocates
 _SAMPLED_GROUPS = 32
 _TRIED_QUERIES = 4
+_TRIED_SECONDS = 20.0
+"""About how long one phase is tried, and its validation; where that is too short, less is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +119,7 @@ def _phase(job: Job, settings: RankingPhase, model: Model, device: torch.device)
     per_query = plan.found.documents / len(plan.found.rows)
     pairs = round(plan.steps * settings.batch * per_query)
     tokens = round(pairs * _tokens_per_pair(plan, model))
-    clock = _Clock()
-    with tempfile.TemporaryDirectory() as folder:
-        few = settings.model_copy(update={"max_steps": min(_TRIED_STEPS, plan.steps)})
-        place = Place(Path(folder), job.recipe.seed, str(device), clock)
-        run_phase(few, model, TrainData(job.data.folder, job.data.train), place)
+    step = _seconds_per_step(job, settings, model, device)
     memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else _peak_memory()
     return PhasePlan(
         settings.phase,
@@ -128,10 +127,40 @@ def _phase(job: Job, settings: RankingPhase, model: Model, device: torch.device)
         plan.steps,
         pairs,
         tokens,
-        clock.seconds_per_step() * plan.steps,
+        step * plan.steps,
         _validation_seconds(job, settings, model, device, plan.steps),
         memory,
     )
+
+
+def _seconds_per_step(
+    job: Job, settings: RankingPhase, model: Model, device: torch.device
+) -> float:
+    """Of a step with the whole batch; where that takes too long to try, by a smaller one.
+
+    One query is tried first. A machine that needs seconds for it is no faster with many.
+    """
+    query = _tried(job, settings, model, device, batch=1, steps=2)
+    whole_batch = int(_TRIED_SECONDS / _TRIED_STEPS / query)
+    tried = max(1, min(settings.batch, whole_batch))
+    if tried == 1 < settings.batch:
+        return query * settings.batch
+    return _tried(job, settings, model, device, tried, _TRIED_STEPS) * settings.batch / tried
+
+
+def _tried(
+    job: Job, settings: RankingPhase, model: Model, device: torch.device, batch: int, steps: int
+) -> float:
+    """Seconds of a step of this size."""
+    job.watch.say(
+        f"{settings.phase}: trying {steps} steps of {batch} quer{'y' if batch == 1 else 'ies'}"
+    )
+    clock = _Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        few = settings.model_copy(update={"max_steps": steps, "batch": batch})
+        place = Place(Path(folder), job.recipe.seed, str(device), clock)
+        run_phase(few, model, TrainData(job.data.folder, job.data.train), place)
+    return clock.seconds_per_step()
 
 
 def _tokens_per_pair(plan: ranking.Lesson, model: Model) -> float:
@@ -149,18 +178,28 @@ def _validation_seconds(
         return None
     groups = Groups([job.data.validate])
     whole = Validation(groups, settings.measure, settings.validate_queries)
-    some = Validation(groups, settings.measure, _TRIED_QUERIES)
     precision = precision_of(settings.precision, device)
     ranker = ranker_of(model, None, device, precision)
+    job.watch.say(f"{settings.phase}: trying its validation")
+    seconds = _seconds_to_validate(Validation(groups, settings.measure, 1), ranker)
+    if seconds * _TRIED_QUERIES < _TRIED_SECONDS:
+        some = Validation(groups, settings.measure, _TRIED_QUERIES)
+        seconds = _seconds_to_validate(some, ranker) / len(some)
+    return seconds * len(whole) * validations(settings, steps)
+
+
+def _seconds_to_validate(some: Validation, ranker: Ranker) -> float:
     began = time.perf_counter()
     some(ranker)
-    once = (time.perf_counter() - began) * len(whole) / len(some)
-    return once * validations(settings, steps)
+    return time.perf_counter() - began
 
 
 def validations(settings: RankingPhase, steps: int) -> int:
-    """How often a phase of so many steps is validated: at the start, and after every so many."""
-    return 1 + ceil(steps / ranking.validate_every(settings, steps))
+    """How often a phase of so many steps is validated: at the start, and after every so many.
+
+    Once more where the average of the weights is validated at the end.
+    """
+    return 1 + ceil(steps / ranking.validate_every(settings, steps)) + bool(settings.average)
 
 
 class _Clock:

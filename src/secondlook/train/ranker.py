@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.model.checkpoint import TYPES
 from secondlook.score.ranker import Ranker
-from secondlook.score.torch_backend import TorchBackend, has_bf16
+from secondlook.score.torch_backend import TorchBackend, fast_bf16
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,5 +39,5 @@ def types_of(model: Model, folder: Path) -> TypeClassifier | None:
 def precision_of(asked: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
     """What `auto` means on this hardware."""
     if asked == "auto":
-        return "bf16" if has_bf16(device) else "fp32"
+        return "bf16" if fast_bf16(device) else "fp32"
     return asked

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,15 +16,17 @@ from torch import nn
 from transformers import EarlyStoppingCallback, TrainerState, TrainingArguments
 from transformers.utils import logging
 
-from secondlook.data.durable import write_at_once
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
+from secondlook.evaluate.measures import parse_measure
 from secondlook.model.joint import Joint
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import losses, processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
+from secondlook.train.deadline import StopsAt
 from secondlook.train.draw import Draw, Usable, usable
+from secondlook.train.gain import Verdict
 from secondlook.train.groups import Groups
 from secondlook.train.log_odds import into_log_odds
 from secondlook.train.phase import Outcome
@@ -37,9 +39,9 @@ from secondlook.train.settings import (
     PointwisePhase,
     RankingPhase,
 )
-from secondlook.train.states import last_whole, whole
-from secondlook.train.trainer import GroupTrainer, Learning
-from secondlook.train.validation import Validation
+from secondlook.train.states import keep_validated, last_whole, read_validated, whole
+from secondlook.train.trainer import GroupTrainer, Learning, gates_of
+from secondlook.train.validation import Validated, Validation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from secondlook.model.network import Model
+    from secondlook.score.ranker import Ranker
     from secondlook.train.batches import EncodedGroup
     from secondlook.train.phase import Place, TrainData
 
@@ -100,46 +103,40 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     plan = lesson(settings, data, place.seed)
     _say_unused(plan, place)
     types = types_of(start, place.folder)
-    validation, measured = None, None
+    measure = str(parse_measure(settings.measure))
+    validate: Callable[[], Validated] | None = None
     if data.validate is not None:
-        validation = Validation(
-            Groups([data.validate]), settings.measure, settings.validate_queries
+        validation = Validation(Groups([data.validate]), measure, settings.validate_queries)
+        validate = partial(
+            _validated, validation, lambda: ranker_of(start, types, device, precision)
         )
-
-        def measured() -> dict[str, float]:
-            assert validation is not None
-            return {validation.measure: validation(ranker_of(start, types, device, precision))}
-
     before = {name: weight.detach().clone() for name, weight in start.network.state_dict().items()}
-    at_start = _measured_at_start(measured, place.folder / "start.json")
     drawn, order = DrawnGroups(plan.groups, plan.found, plan.draw), Order(plan.found, plan.draw)
-    if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
-        scorer = ranker_of(start, types, device, precision)
-        into_log_odds(start.network, scorer, (drawn[row] for row in order))
     with prepared(start, settings, device), verbosity_kept():
+        # By the same code and attention as all later validations, or their noise passes for a gain.
+        at_start = _validated_start(validate, place.folder) if validate else None
+        if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
+            scorer = ranker_of(start, types, device, precision)
+            into_log_odds(start.network, scorer, (drawn[row] for row in order))
+        encode = start.settings.encode
         trainer = GroupTrainer(
             start.network,
-            Learning(
-                settings, _loss(settings), measured, start.settings.encode.windows, place.watch
-            ),
-            _arguments(
-                settings, plan, place, device, precision, validation.measure if validation else None
-            ),
-            (
-                drawn,
-                order,
-                EncodeGroups(Encoder(start.tokenizer, start.settings.encode, types=types)),
-            ),
+            Learning(settings, _loss(settings), validate, measure, encode.windows, place.watch),
+            _arguments(settings, plan, place, device, precision, measure if validate else None),
+            (drawn, order, EncodeGroups(Encoder(start.tokenizer, encode, types=types))),
         )
-        if measured is not None and settings.patience is not None:
+        if validate and settings.patience is not None:
             trainer.add_callback(EarlyStoppingCallback(settings.patience))
+        if place.deadline is not None:
+            trainer.add_callback(StopsAt(place.deadline, place.watch))
         state = _train(trainer, place, plan.steps)
-    return _outcome(start, data, place, _Run(plan, state, before, at_start))
+        best = _best_weights(trainer, place, state, validate)
+    return _outcome(start, data, place, _Run(plan, state, measure, before, at_start, best))
 
 
 def validate_every(settings: RankingPhase, steps: int) -> int:
-    """After how many steps the ranker is validated and the run saved."""
-    return settings.validate_every or max(1, steps // _VALIDATIONS)
+    """After how many steps the ranker is validated and the run saved; once at the least."""
+    return min(settings.validate_every or max(1, steps // _VALIDATIONS), steps)
 
 
 @contextmanager
@@ -258,7 +255,7 @@ def _arguments(
 
 
 def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
-    """Train to the end, from where a killed run was; leave the best weights in the network."""
+    """Train to the end, from where a killed run was."""
     last, state = last_whole(place.run)
     place.watch.begin("training", steps, done=state.global_step if state else 0)
     if trainer.average and last and state:
@@ -266,12 +263,47 @@ def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     if state is None or not _ended(state, steps):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
         state = trainer.state
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The best weights of a training, which are those of the network now."""
+
+    validated: Validated | None
+    choices: dict[str, float]
+    """What the trained weights and their average came to, where both were validated."""
+    averaged: bool = False
+
+
+def _best_weights(
+    trainer: GroupTrainer,
+    place: Place,
+    state: TrainerState,
+    validate: Callable[[], Validated] | None,
+) -> _Best:
+    """Put the best weights into the network: those validated best, or their average if better.
+
+    The average is validated once, at the end: a second validation at every step would cost as much
+    as all the others. Without validation the average is taken, as it was asked for.
+    """
+    processes.wait()  # the first has saved the last state
     best = Path(state.best_model_checkpoint or whole(place.run)[-1])
     trainer.network.load_state_dict(load_file(best / "model.safetensors"))
+    plain = read_validated(best) if validate else None
     if trainer.average:
         trainer.average.load(best, state.global_step)
-        trainer.average.into_network()
-    return state
+    if trainer.average is None or validate is None or plain is None:
+        if trainer.average:
+            trainer.average.into_network()
+        return _Best(plain, {}, averaged=trainer.average is not None)
+    with trainer.average.in_place():
+        average = validate()
+    choices = {"of the trained weights": plain.mean, "of their average": average.mean}
+    if average.mean <= plain.mean:
+        return _Best(plain, choices)
+    trainer.average.into_network()
+    return _Best(average, choices, averaged=True)
 
 
 def _ended(state: TrainerState, steps: int) -> bool:
@@ -286,56 +318,65 @@ def _ended(state: TrainerState, steps: int) -> bool:
 class _Run:
     plan: Lesson
     state: TrainerState
+    measure: str
     before: dict[str, Tensor]
-    at_start: dict[str, float]
+    at_start: Validated | None
+    best: _Best
 
 
 def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
-    steps = run.state.global_step
-    history = [{"step": 0.0} | run.at_start] if run.at_start else []
-    shown = {"loss": "loss"} | {f"eval_{name}": name for name in run.at_start}
-    history += [
+    metrics = {
+        "steps": float(run.state.global_step),
+        "queries": float(len(run.plan.found.rows)),
+    } | gates_of(start.network)
+    # They were fitted to other scores; `run.py` gives the finished ranker a scale.
+    void = {"calibration": None, "fusion": None}
+    trained = start.settings.model_copy(update={"trained": True} | void)
+    model = replace(start, settings=trained)
+    if run.at_start is not None and run.best.validated is not None:
+        verdict = Verdict(
+            run.measure,
+            run.at_start,
+            run.best.validated,
+            run.best.choices,
+            run.best.averaged,
+            # a head that was never trained is no start to go back to
+            rejected=run.best.validated.mean <= run.at_start.mean and start.settings.trained,
+        )
+        place.watch.say(verdict.message())
+        metrics |= verdict.metrics()
+        if verdict.rejected:
+            start.network.load_state_dict(run.before)
+            metrics |= gates_of(start.network)
+            model = start
+    processes.wait()  # all have read the best weights, which the first may remove now
+    learned = {path.name: Groups([path]).fingerprint for path in run.plan.groups.paths}
+    return Outcome(model, data, learned, metrics, _history(run), labels=run.plan.groups.labels)
+
+
+def _history(run: _Run) -> tuple[dict[str, float], ...]:
+    """Loss and measure over the steps."""
+    shown = {"loss": "loss", f"eval_{run.measure}": run.measure}
+    logged = [
         {"step": float(logged["step"]), shown[name]: float(logged[name])}
         for logged in run.state.log_history
         for name in shown
         if name in logged
     ]
-    metrics = {"steps": float(steps), "queries": float(len(run.plan.found.rows))}
-    void = {"calibration": None, "fusion": None}  # they were fitted to other scores
-    trained = start.settings.model_copy(update={"trained": True} | void)
-    model = replace(start, settings=trained)
-    for name, was in run.at_start.items():
-        best = run.state.best_metric
-        assert best is not None
-        metrics |= {name: best, f"{name} at the start": was}
-        if best <= was and start.settings.trained:
-            place.watch.say(
-                f"{'WORSE' if best < was else 'NO BETTER'} THAN THE START: {name} was {was:.4f} "
-                f"and came to {best:.4f} at best, so the start is kept. Try a lower learning_rate, "
-                "more or harder negatives, or more queries to validate on"
-            )
-            start.network.load_state_dict(run.before)
-            metrics |= {name: was, f"{name} of the rejected training": best}
-            model = start
-        elif best <= was:
-            place.watch.say(
-                f"the ranker is no better than untrained: {name} {best:.4f}, at the start {was:.4f}"
-            )
-    processes.wait()  # all have read the best weights, which the first may remove now
-    learned = {path.name: Groups([path]).fingerprint for path in run.plan.groups.paths}
-    return Outcome(model, data, learned, metrics, tuple(history), labels=run.plan.groups.labels)
+    return ({"step": 0.0, run.measure: run.at_start.mean}, *logged) if run.at_start else (*logged,)
 
 
-def _measured_at_start(
-    measured: Callable[[], dict[str, float]] | None, kept: Path
-) -> dict[str, float]:
-    """The start's figure; kept, so that a resume need not measure it again."""
-    if measured is None:
-        return {}
-    if not kept.is_file():
-        write_at_once(kept, json.dumps(measured()))
-    read: dict[str, float] = json.loads(kept.read_text("utf-8"))
-    return read
+def _validated(validation: Validation, ranker: Callable[[], Ranker]) -> Validated:
+    """The figures of a new ranker: one that scored before may keep states of other weights."""
+    return validation.of(ranker())
+
+
+def _validated_start(validate: Callable[[], Validated], folder: Path) -> Validated:
+    """The start's figures; kept, so that a resume need not measure them again."""
+    if (kept := read_validated(folder)) is not None:
+        return kept
+    keep_validated(made := validate(), folder)
+    return made
 
 
 def _say_unused(plan: Lesson, place: Place) -> None:

@@ -13,6 +13,7 @@ from shutil import copyfile, copytree, rmtree
 from typing import TYPE_CHECKING, Any
 
 from secondlook.data.durable import write_at_once
+from secondlook.data.lock import locked
 from secondlook.errors import MalformedInput, MissingExtra, SecondlookError
 
 try:
@@ -32,12 +33,15 @@ from secondlook.model.checkpoint import (
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import Phase as LineagePhase
 from secondlook.model.warm import Warm
+from secondlook.score.default_scale import store_scale
+from secondlook.score.ranker import Ranker
 from secondlook.train import processes
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome, Place, TrainData, Unwatched
 from secondlook.train.phases import ALONE, run_phase
 from secondlook.train.recipe import NAME, Recipe, resolved
 from secondlook.train.report import draw_curve, full_card
+from secondlook.train.scale import scale_pairs
 from secondlook.train.settings import WarmPhase
 
 if TYPE_CHECKING:
@@ -63,6 +67,8 @@ class Job:
     watch: Watch = field(default_factory=Unwatched)
     device: str | None = None
     report_to: tuple[str, ...] = ()
+    deadline: float | None = None
+    """As `Place.deadline`."""
 
     @property
     def work(self) -> Path:
@@ -107,11 +113,20 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
     """Run all phases and write the ranker; gives what the ranker says of itself.
 
     With `resume`, what an earlier run left is continued, to the same result as if it had never
-    been interrupted; without it, such a run is not touched.
+    been interrupted; without it, such a run is not touched. Raises OutputInUse where another
+    process is training the same ranker.
     """
     processes.join(job.device)
     if not processes.first():
-        job = replace(job, watch=Unwatched())
+        return _train(replace(job, watch=Unwatched()), resume=resume)
+    job.output.parent.mkdir(parents=True, exist_ok=True)
+    with locked(
+        job.output, f"what was last saved is kept in {job.work}; the same with --resume goes on"
+    ):
+        return _train(job, resume=resume)
+
+
+def _train(job: Job, *, resume: bool) -> RankerSettings:
     folder = _begin(job, resume=resume)
     data, outcomes = job.data, []
     phases = job.recipe.phases
@@ -128,9 +143,9 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
         outcomes.append((settings.phase, outcome))
         folder, data = done, outcome.data
     if processes.first():
-        _finish(job, folder, outcomes)
+        _finish(job, folder, outcomes, data)
     processes.wait()
-    return open_checkpoint(folder).settings
+    return open_checkpoint(job.output).settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +166,7 @@ def begin(recipe: Recipe, base: str | Path) -> Model:
         assert isinstance(model.network, Warm)
         if first.cross_attention:
             return model
-        return new_warm(base, separate_layers=len(model.network.beta), encode=recipe.encode)
+        return new_warm(base, separate_layers=model.network.layers, encode=recipe.encode)
     folder = locate(base)
     form = open_checkpoint(folder).settings.form if (folder / CARD).is_file() else "joint"
     if form != "joint":
@@ -210,6 +225,7 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
         job.device,
         job.watch,
         job.report_to,
+        job.deadline,
     )
     outcome = run_phase(settings, load_model(start, untrained_head=True), data, place)
     kept = {
@@ -249,11 +265,13 @@ def _read_outcome(job: Job, name: str) -> Kept:
     return Kept(data, tuple(kept["history"]), tuple(Path(path) for path in kept["keep"]))
 
 
-def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]]) -> None:
+def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]], data: TrainData) -> None:
     """The last checkpoint, with what a person wants to know of it, as the ranker."""
     settings = open_checkpoint(last).settings
     with replacing(job.output) as half:
         copytree(last, half, dirs_exist_ok=True)
+        if settings.trained and not settings.calibrated:
+            store_scale(half, Ranker.load(half, device=job.device), scale_pairs(data))
         recipe = resolved(job.named, settings.encode)
         (half / NAME).write_text(recipe, encoding="utf-8")
         for _, kept in outcomes:

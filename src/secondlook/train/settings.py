@@ -42,7 +42,9 @@ class RankingPhase(PhaseSettings):
     """How many documents of each kind are drawn for a query; fewer where it has fewer."""
     learning_rate: float = Field(3e-6, gt=0)
     scalar_learning_rate: float = Field(0.02, gt=0)
-    """Of the warm form's alpha and β, which have far to go."""
+    """Of the warm form's alpha and gates; a gate is to be open after some fifty steps."""
+    head_learning_rate: float = Field(1e-3, gt=0)
+    """Of the warm form's head, which reads [CLS] and begins at zero."""
     warmup: float = Field(0.1, ge=0, lt=1)
     """The share of the steps in which the learning rate rises."""
     schedule: Literal["linear", "cosine", "constant_with_warmup"] = "linear"
@@ -51,8 +53,9 @@ class RankingPhase(PhaseSettings):
     dropout: float = Field(0.1, ge=0, lt=1)
     """0 is right on a CPU, where random numbers cost a fifth of the time, for short trainings."""
     average: float = Field(0.0, ge=0, lt=1)
-    """Validate and keep the mean of the weights over the steps, in which a step counts less by this
-    factor for every step since; .99 is about the last hundred. 0 takes the weights as they are."""
+    """At the end validate the mean of the weights over the steps up to the best ones, too, and keep
+    it where it is better; a step counts less by this factor for every step since: .99 is about the
+    last hundred. 0 keeps no mean."""
     freeze_embeddings: bool = False
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`auto` is bf16 where the hardware has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from transformers import TrainerCallback, TrainerState
 
 from secondlook.data.durable import write_at_once
 from secondlook.train import processes
+from secondlook.train.validation import Validated
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainingArguments
@@ -19,10 +21,23 @@ _LIST = "whole.json"
 """Written last into every state: its files and their sizes. Without it the state was killed while
 it was saved; with fewer files than it names, while it was removed."""
 
+_VALIDATED = "validated.json"
+
 
 def saved(run: Path, step: int) -> Path:
     """Where the Trainer saves the state after so many steps."""
     return run / f"checkpoint-{step}"
+
+
+def keep_validated(validated: Validated, folder: Path) -> None:
+    """Keep what a validation gave beside the weights it is of."""
+    write_at_once(folder / _VALIDATED, json.dumps(asdict(validated)))
+
+
+def read_validated(folder: Path) -> Validated | None:
+    """What was kept there; None where nothing was."""
+    path = folder / _VALIDATED
+    return Validated(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
 
 
 def mark_whole(state: Path) -> None:

@@ -20,7 +20,7 @@ from secondlook.errors import SecondlookError
 from secondlook.model.warm import Warm
 from secondlook.train.average import Average
 from secondlook.train.batches import cut, score
-from secondlook.train.states import MarksWhole, saved
+from secondlook.train.states import MarksWhole, keep_validated, saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from secondlook.train.batches import DrawnGroups, EncodedGroup, EncodeGroups, Order
     from secondlook.train.phase import Watch
     from secondlook.train.settings import RankingPhase
+    from secondlook.train.validation import Validated
 
 _SAVES = 10  # of a phase, at least
 
@@ -44,8 +45,10 @@ class Learning:
     settings: RankingPhase
     loss: Callable[[Tensor, EncodedGroup], Tensor]
     """Of one group, from its documents' scores."""
-    measure: Callable[[], dict[str, float]] | None
+    validate: Callable[[], Validated] | None
     """Measures the network as it is now."""
+    measure: str
+    """What is measured, in ir_measures' own spelling."""
     windows: WindowSettings | None
     watch: Watch
 
@@ -67,13 +70,15 @@ class GroupTrainer(Trainer):
         self.backward_tokens = learning.settings.backward_tokens or (4096 if small else 65_536)
         self._forward_tokens = learning.settings.forward_tokens or (1024 if small else 16_384)
         self.pairs, self.last_loss = 0, float("nan")
+        self.validated: tuple[int, Validated] | None = None
+        """After which step the network was last validated, and what came of it."""
         keep = learning.settings.average
         self.average = Average(network.to(args.device), keep) if keep else None
         super().__init__(
             model=network,
             args=args,
             train_dataset=groups,
-            eval_dataset=groups if learning.measure else None,  # unused; Trainer wants one
+            eval_dataset=groups if learning.validate else None,  # unused; Trainer wants one
             data_collator=encode,
             callbacks=[_Teller(self, order, learning.watch)],
         )
@@ -83,7 +88,7 @@ class GroupTrainer(Trainer):
         return self._order
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        """AdamW, with a learning rate of their own for the scalars of the warm form."""
+        """AdamW, with learning rates of their own for what the warm form adds to its encoder."""
         if self.optimizer is None:
             settings = self._learning.settings
             decayed = set(self.get_decay_parameter_names(self.network))
@@ -91,8 +96,10 @@ class GroupTrainer(Trainer):
             for name, weight in self.network.named_parameters():
                 if not weight.requires_grad:
                     continue
-                if isinstance(self.network, Warm) and name in ("alpha", "beta"):
+                if isinstance(self.network, Warm) and name in ("alpha", "gate"):
                     kind = settings.scalar_learning_rate, 0.0
+                elif isinstance(self.network, Warm) and name in ("head.weight", "head.bias"):
+                    kind = settings.head_learning_rate, 0.0
                 else:
                     decay = settings.weight_decay if name in decayed else 0.0
                     kind = settings.learning_rate, decay
@@ -106,6 +113,11 @@ class GroupTrainer(Trainer):
                 **given,
             )
         return self.optimizer
+
+    @property
+    def gates(self) -> dict[str, float]:
+        """How far the warm form's gates are open, by layer; nothing where there are none."""
+        return gates_of(self.network)
 
     def training_step(
         self,
@@ -180,15 +192,23 @@ class GroupTrainer(Trainer):
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
         """The measure on the validation groups."""
-        assert self._learning.measure is not None
-        with self.average.in_place() if self.average else nullcontext():
-            found = self._learning.measure()
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
+        assert self._learning.validate is not None
+        figures = self._learning.validate()
+        self.validated = self.state.global_step, figures
+        metrics = {f"{metric_key_prefix}_{self._learning.measure}": figures.mean}
+        metrics |= {f"{metric_key_prefix}_{name}": gate for name, gate in self.gates.items()}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
         )
         return metrics
+
+
+def gates_of(network: CrossEncoder) -> dict[str, float]:
+    """`gate` and the layer → how far it is open; nothing where query and document never meet."""
+    if not isinstance(network, Warm) or network.never_meet:
+        return {}
+    return {f"gate {layer}": value for layer, value in network.gates.items()}
 
 
 class _Teller(MarksWhole):
@@ -208,6 +228,8 @@ class _Teller(MarksWhole):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """One more step; a kill is to cost little, however seldom the ranker is validated."""
+        if isinstance(self._trainer.network, Warm):
+            self._trainer.network.bound_gates()
         if self._trainer.average:
             self._trainer.average.update()
         control.should_save |= state.global_step % max(1, state.max_steps // _SAVES) == 0
@@ -227,12 +249,20 @@ class _Teller(MarksWhole):
             for name, value in metrics.items()
             if name.startswith("eval_")  # Trainer adds the epoch
         }
+        gates = [figures.pop(name) for name in self._trainer.gates]
+        if gates:
+            values = " ".join(f"{gate:.4f}" for gate in gates)
+            self._watch.say(f"step {state.global_step}: gates by layer {values}")
         self._watch.step(0, figures)
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """The mean belongs to the state, too."""
+        """The mean belongs to the state, too, and so does what each query's measure was."""
+        folder = saved(Path(str(args.output_dir)), state.global_step)
         if self._trainer.average and state.is_world_process_zero:
-            self._trainer.average.save(saved(Path(str(args.output_dir)), state.global_step))
+            self._trainer.average.save(folder)
+        step, validated = self._trainer.validated or (None, None)
+        if validated and step == state.global_step and state.is_world_process_zero:
+            keep_validated(validated, folder)
         super().on_save(args, state, control)

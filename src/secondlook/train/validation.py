@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from secondlook.evaluate.measures import evaluate, parse_measure
@@ -9,7 +10,7 @@ from secondlook.train import processes
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -29,6 +30,14 @@ class Scores(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """The measure of one set of weights."""
+
+    mean: float
+    per_query: Mapping[str, float]
+
+
 class Validation:
     """The measure over some queries' groups.
 
@@ -39,7 +48,7 @@ class Validation:
     def __init__(self, groups: Sequence[Group], measure: str, limit: int | None = None) -> None:
         self.measure = str(parse_measure(measure))
         some = (groups[at] for at in range(len(groups)))
-        judged = (group for group in some if group.missed or max(group.labels, default=-1) >= 0)
+        judged = (group for group in some if group.missed or max(group.measured, default=-1) >= 0)
         self._groups: list[Group] = []
         for group in judged:
             self._groups.append(group)
@@ -57,7 +66,12 @@ class Validation:
 
     def per_query(self, ranker: Scores) -> dict[str, float]:
         """Query id → the measure."""
-        return dict(self._evaluated(ranker).per_query[self.measure])
+        return dict(self.of(ranker).per_query)
+
+    def of(self, ranker: Scores) -> Validated:
+        """The mean of the measure, and the measure of each query."""
+        evaluation = self._evaluated(ranker)
+        return Validated(evaluation.means[self.measure], dict(evaluation.per_query[self.measure]))
 
     def _evaluated(self, ranker: Scores) -> Evaluation:
         """The rankings measured; where there are several processes, each scores its share."""
@@ -80,7 +94,7 @@ class Validation:
 def _grades(group: Group) -> dict[str, int]:
     judged = {
         document.id: label
-        for document, label in zip(group.documents, group.labels, strict=True)
+        for document, label in zip(group.documents, group.measured, strict=True)
         if label >= 0
     }
     missed = {f"missed {number}": grade for number, grade in enumerate(group.missed)}

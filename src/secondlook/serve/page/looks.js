@@ -11,12 +11,18 @@ const columns = {
 };
 
 /**
- * Show the first `count` of both orders. `score` is the second look's of a hit, as it is shown;
+ * Show the first `count` of both orders; what fell is marked in both, as the second column may not
+ * show it any more. `score` is the second look's of a hit, as it is shown;
  * `open` is called with the hit whose button is pressed.
  */
 export function show(first, second, count, score, open) {
+  const places = new Map(second.map((hit, at) => [hit.id, at + 1]));
+  const fallen = (hit) => {
+    const move = moved(hit, places.get(hit.id));
+    return move.kind === "down" ? move : null;
+  };
   columns.first.replaceChildren(
-    ...first.slice(0, count).map((hit) => card(hit, hit.first_rank, null, score(hit), open)),
+    ...first.slice(0, count).map((hit) => card(hit, hit.first_rank, fallen(hit), score(hit), open)),
   );
   columns.second.replaceChildren(
     ...second
@@ -32,6 +38,7 @@ function card(hit, rank, move, score, open) {
   item.querySelector(".rank").textContent = rank;
   const button = item.querySelector("button");
   button.textContent = hit.title || hit.id;
+  button.title = "Why this score?";
   button.addEventListener("click", () => open(hit));
   const badge = item.querySelector(".move");
   if (move) {

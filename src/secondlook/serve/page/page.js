@@ -12,7 +12,6 @@ const $ = (id) => document.getElementById(id);
 let answer = null; // the last search
 let asked = { query: "", depth: 0, model: undefined };
 let count = SHOWN;
-let calibrated = new Set(); // rankers whose scores are probabilities; others show raw ones
 let waiting = new AbortController(); // the search under way
 let opening = new AbortController(); // the explanation under way
 let afterKey = start;
@@ -72,9 +71,6 @@ async function start() {
     const info = await ask("info");
     $("depth").max = Math.min(200, info.max_client_batch_size);
     $("ranker").replaceChildren(...info.rankers.map(({ name }) => new Option(name, name)));
-    calibrated = new Set(
-      info.rankers.filter(({ scores }) => scores === "calibrated").map(({ name }) => name),
-    );
     $("rankers").hidden = info.rankers.length < 2;
     if (info.engine === null) {
       for (const control of document.querySelectorAll("#ask input, #ask button, #controls input")) {
@@ -85,7 +81,8 @@ async function start() {
       return;
     }
     $("first-told").textContent = info.engine;
-    tell("Every hit shows where the first look had it, and where the second has it.");
+    tell("Every hit shows where the first look had it, and where the second has it. "
+      + "Click one to see why it scored so.");
     const linked = new URLSearchParams(location.hash.slice(1)).get("q");
     if (linked) {
       $("query").value = linked;
@@ -137,12 +134,16 @@ function render() {
   $("asked").replaceChildren(...marked(letters, answer.query_marks ?? [], highlight));
   $("first-told").textContent = took(answer.first_look_ms);
   $("second-told").textContent = `${answer.model}, ${took(answer.second_look_ms)}`;
+  $("second-told").title = answer.score_meaning;
   show(firstLook(hits), second, count, score, open);
   const late = hits.filter((hit) => hit.raw_score === null).length;
-  const told = `${hits.length} ${hits.length === 1 ? "hit" : "hits"}; ${climbed(second)}`;
+  const read = Math.min(depth, hits.length);
+  const told = `${read} ${read === 1 ? "candidate" : "candidates"} re-ranked: ${climbed(second)} `
+    + "Click a hit to see why.";
+  $("scores").textContent = meaning();
   if (partial) {
-    tell(`${late} of ${hits.length} hits were not scored in time and keep the first look’s order. `
-      + "A smaller depth helps.", "partial");
+    tell(`${late} of ${hits.length} candidates were not scored in time: they stand last, in the `
+      + "first look’s order. A smaller depth helps.", "partial");
   } else tell(told);
 }
 
@@ -150,9 +151,18 @@ function took(ms) {
   return ms < 10_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1000)} s`;
 }
 
-/** The second look's score of a hit as it is shown. */
+/** The relevance score of a hit, from 0 to 1; the answer's `score_meaning` says what it means. */
 function score(hit) {
-  return calibrated.has(answer.model) ? hit.score : hit.raw_score;
+  return hit.score;
+}
+
+/** What the two numbers of a hit are. */
+function meaning() {
+  const ranker = calibrated.has(answer.model)
+    ? "the ranker’s probability that the document is relevant, from 0 to 1"
+    : "the ranker’s raw score, on no fixed scale";
+  return `Scores: “first” is the search engine’s (BM25: matched words, rare ones count more); “second” is ${
+    ranker}. Higher is better; compare them within one search only.`;
 }
 
 function climbed(second) {
@@ -161,7 +171,7 @@ function climbed(second) {
   if (second.every((hit, at) => hit.first_rank === at + 1)) return "both looks agree.";
   const best = second[0].first_rank;
   const first = best === 1 ? "the best stays the best" : `the best was at rank ${best} before`;
-  return `${first}; ${risen} of the top ${top.length} came from below it.`;
+  return `${first}; ${risen} of the top ${top.length} came from further down.`;
 }
 
 async function open(hit) {
@@ -169,7 +179,11 @@ async function open(hit) {
   opening = new AbortController();
   const { signal } = opening;
   $("why-name").textContent = hit.title || hit.id;
-  $("why-body").replaceChildren(make("p", "busy", "Scoring it again without each word …"));
+  const text = make("p", "words", hit.passage ? hit.passage.text : hit.text);
+  const around = (note) => [note, make("h3", "", "Document"), text];
+  $("why-body").replaceChildren(
+    ...around(make("p", "busy", "Scoring it again without each word …")),
+  );
   if (!$("why").open) $("why").showModal();
   pointOut(hit.id);
   try {
@@ -180,7 +194,7 @@ async function open(hit) {
   } catch (error) {
     if (error.name === "AbortError") return;
     const message = error instanceof Problem ? error.message : "This page failed to show it.";
-    $("why-body").replaceChildren(make("p", "error", message));
+    $("why-body").replaceChildren(...around(make("p", "error", message)));
     if (!(error instanceof Problem)) throw error;
   }
 }

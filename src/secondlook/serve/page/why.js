@@ -115,13 +115,15 @@ function attributions(said, largest) {
 }
 
 function attention(said) {
+  const told = said.attention_note ? [make("p", "note", `${said.attention_note}.`)] : [];
   if (!said.attention.length) {
-    return [make("p", "note",
+    return told.length ? told : [make("p", "note",
       "Not shown: an exported ranker gives none out. Serve one with torch to see it.")];
   }
   const columns = mostSeen(said);
   const top = Math.max(1e-9, ...said.attention.flatMap((map) => map.query_to_document.flat()));
   return [
+    ...told,
     make("p", "note", `How much each query word (rows) looks at each document word (columns), `
       + `mean of all layers and heads. The strongest cell is ${short(top)} of a word’s attention.`),
     ...said.attention.map((map) => figure(said, map, columns, top)),

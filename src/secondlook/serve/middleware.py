@@ -1,7 +1,8 @@
-"""The door every request comes through: its id, its key, its size, and what is noted of it."""
+"""What every request passes: host, key, rate and size are checked; it is counted and logged."""
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from dataclasses import dataclass, field
@@ -10,9 +11,10 @@ from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from secondlook.serve.limits import bounded
+from secondlook.serve.body import BoundedBody
 from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.problems import Refused, answer
+from secondlook.serve.rates import TokenBuckets
 from secondlook.serve.spans import span
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ _OPEN = frozenset({"/health", "/ready"})
 
 _PAGE = re.compile(r"/|/page/.*")
 """A browser cannot send one before it has the page; what the page asks for then needs a key."""
+
+_BURST_SECONDS = 10
+"""What a client has saved up at most: so many seconds of its rate, at once."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -49,13 +54,18 @@ class Visit:
     """What is added to its line in the log: counts and names, and texts only if asked for."""
 
 
-class Door:
+class RequestMiddleware:
     """ASGI middleware around the whole app."""
 
     def __init__(self, app: ASGIApp, serving: Serving, paths: frozenset[str]) -> None:
         self._app = app
         self._serving = serving
         self._paths = paths
+        limits = serving.limits
+        rate = limits.requests_per_second
+        self._rates = TokenBuckets(rate, max(1, rate * _BURST_SECONDS)) if rate else None
+        wrong = limits.wrong_keys_per_minute
+        self._wrong_keys = TokenBuckets(wrong / 60, wrong)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or refuse it, and note how it went."""
@@ -78,18 +88,18 @@ class Door:
         route = path if path in self._paths else "other"
         try:
             with span(f"{scope['method']} {route}", parent=headers):
-                if self._welcome(path, headers, visit):
-                    body = bounded(scope, receive, self._serving.limits)
-                    await self._app(scope, body, answered)
-                else:
-                    refused = Refused(401, "this server needs a key: Authorization: Bearer KEY")
-                    await answer(path, refused)(scope, receive, answered)
+                self._admit(scope, headers, visit)
+                limits, in_flight = self._serving.limits, self._serving.in_flight
+                with BoundedBody(scope, receive, limits, in_flight) as body:
+                    await self._app(scope, body.receive, answered)
+        except Refused as refused:
+            await answer(path, refused)(scope, receive, answered)
         except Exception:
             LOGGER.exception("failed", extra={"facts": {"id": visit.id}})
             if status:  # half an answer is out: the connection must end
                 raise
-            refused = Refused(500, "something failed here; the server's log says what")
-            await answer(path, refused)(scope, receive, answered)
+            failed = Refused(500, "something failed here; the server's log says what")
+            await answer(path, failed)(scope, receive, answered)
         finally:
             seconds = time.monotonic() - began
             self._count(route, status, seconds)
@@ -103,15 +113,40 @@ class Door:
                 **visit.facts,
             )
 
-    def _welcome(self, path: str, headers: Headers, visit: Visit) -> bool:
+    def _admit(self, scope: Scope, headers: Headers, visit: Visit) -> None:
+        """Raises Refused for a wrong host, a wrong key, or a client that comes too often."""
+        path = scope["path"]
+        if path in _OPEN:
+            return
+        hosts = self._serving.hosts
+        if hosts is not None and _host_name(headers.get("host", "")) not in hosts:
+            raise Refused(
+                421, "this server does not answer to that host name: start it with --allow-host"
+            )
+        address = scope["client"][0] if scope.get("client") else ""
+        client = address
+        if self._serving.keys is not None and not _PAGE.fullmatch(path):
+            client = visit.facts["key"] = self._holder(headers, address)
+        if self._rates is not None and (wait := self._rates.take(client)):
+            raise Refused(429, "you ask too often", retry_after=math.ceil(wait))
+
+    def _holder(self, headers: Headers, address: str) -> str:
+        """Who holds the key that was sent.
+
+        Addresses that send many wrong ones are told to wait; a right key is never refused, as many
+        clients may share an address.
+        """
         keys = self._serving.keys
-        if keys is None or path in _OPEN or _PAGE.fullmatch(path):
-            return True
+        assert keys is not None
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        holder = keys.holder(key.strip()) if scheme.lower() == "bearer" else None
+        if scheme.lower() != "bearer" or not key.strip():
+            raise Refused(401, "this server needs a key: Authorization: Bearer KEY")
+        holder = keys.holder(key.strip())
         if holder is not None:
-            visit.facts["key"] = holder
-        return holder is not None
+            return holder
+        if wait := self._wrong_keys.take(address):
+            raise Refused(429, "too many wrong keys", retry_after=math.ceil(wait))
+        raise Refused(401, "wrong key: this server does not know it, or no longer")
 
     def _complete(self, headers: MutableHeaders, visit: Visit, path: str) -> None:
         headers["X-Request-Id"] = visit.id
@@ -128,3 +163,8 @@ class Door:
         metrics.request_seconds.labels(route).observe(seconds)
         if status >= 400:
             metrics.refused.labels(str(status)).inc()
+
+
+def _host_name(host: str) -> str:
+    """The Host header without its port: `example.org`, `127.0.0.1` or `[::1]`."""
+    return re.sub(r":\d*$", "", host.strip()).lower()

@@ -1,0 +1,51 @@
+"""The documents of a corpus, wherever a user has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from secondlook.score.default_scale import ScalePairs
+    from secondlook.types import Document
+
+
+def documents_of(source: str) -> Iterable[Document]:
+    """Every document of an index folder, a file or a folder of documents, or irds:NAME."""
+    from secondlook.cli.progress import track
+    from secondlook.data import read_corpus
+    from secondlook.errors import IndexProblem
+    from secondlook.retrieve import open_index
+    from secondlook.retrieve.folder import CARD
+
+    documents: Iterable[Document]
+    if (Path(source) / CARD).is_file():
+        index = open_index(Path(source))
+        store = getattr(index, "store", None)
+        if store is None:
+            raise IndexProblem(
+                f"{source} keeps its texts in {index.card.engine}, which cannot list them here; "
+                "give the corpus file that it was made of"
+            )
+        documents = store
+    else:
+        documents = read_corpus(source)
+    return track(documents, "reading", "documents")
+
+
+def scale_pairs(
+    corpus: str | None, queries: str | None = None, qrels: str | None = None
+) -> ScalePairs:
+    """What a scale without judgments is fitted to: texts of the corpus, or the reference pairs."""
+    from secondlook.data import read_qrels, read_queries
+    from secondlook.score.default_scale import corpus_pairs, reference_pairs
+
+    if corpus is None:
+        return reference_pairs()
+    return corpus_pairs(
+        documents_of(corpus),
+        read_queries(queries) if queries else (),
+        read_qrels(qrels) if qrels else None,
+    )

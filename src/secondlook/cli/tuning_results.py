@@ -1,0 +1,183 @@
+"""What `secondlook tune` keeps and tells: the better ranker, the tested queries, the verdict."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from secondlook.cli.tuning import Tuning
+    from secondlook.evaluate.tuned import TunedComparison
+    from secondlook.model.settings import Lineage
+
+_MEASURES = ("nDCG@10",)
+
+
+def keep(tuning: Tuning, better: str, figures: Mapping[str, float]) -> None:
+    """The better ranker as `tuned`; what became of training stands in its lineage."""
+    from secondlook.data.durable import write_at_once
+    from secondlook.model.checkpoint import open_checkpoint, replacing, write_settings
+
+    kept = {"weights": better, "nDCG@10": dict(figures)}
+    write_at_once(tuning.results / "chosen.json", json.dumps(kept))
+    with replacing(tuning.ranker("tuned")) as half:
+        _copy_into(tuning.ranker(better), half)
+        if better == "untuned":
+            settings = open_checkpoint(half).settings
+            lineage = _without_training(settings.lineage, tuning.ranker("trained"))
+            write_settings(half, settings.model_copy(update={"lineage": lineage}))
+
+
+def _without_training(lineage: Lineage, trained: Path) -> Lineage:
+    """The base's lineage, with the training that was not kept, or was not done."""
+    from secondlook.model.checkpoint import open_checkpoint
+    from secondlook.model.settings import Phase
+
+    if not trained.exists():
+        return lineage.then(Phase(name="not trained: too little time"))
+    for phase in open_checkpoint(trained).settings.lineage.phases[len(lineage.phases) :]:
+        if phase.metrics:
+            lineage = lineage.then(
+                Phase(name=f"{phase.name}, not kept", metrics=phase.metrics, labels=phase.labels)
+            )
+    return lineage
+
+
+def copy(ranker: Path, target: Path) -> None:
+    """Whole or not at all."""
+    from secondlook.model.checkpoint import replacing
+
+    with replacing(target) as half:
+        _copy_into(ranker, half)
+
+
+def _copy_into(ranker: Path, folder: Path) -> None:
+    from shutil import copytree
+
+    copytree(ranker, folder, dirs_exist_ok=True)
+
+
+def write_tested(tuning: Tuning, affordable: int) -> None:
+    """The candidates of the test queries that there is time for, and their judgments."""
+    from secondlook.data import read_qrels, read_run, write_qrels, write_run
+    from secondlook.data.splits import some
+    from secondlook.train.budget import FEWEST_TESTED
+
+    qrels = read_qrels(tuning.used("test"))
+    tested = some(qrels, max(FEWEST_TESTED, affordable))
+    if len(tested) < len(qrels):
+        typer.secho(
+            f"only {len(tested):,} of {len(qrels):,} test queries are re-ranked: the time is short",
+            fg="yellow",
+        )
+    write_qrels(tuning.used("tested"), tested)
+    candidates = read_run(tuning.run("bm25", "test"))
+    own = (ranking for ranking in candidates if ranking.query_id in tested)
+    write_run(tuning.run("bm25", "tested"), own, tag="bm25")
+
+
+def write_fused(tuning: Tuning) -> None:
+    """The tuned ranker's run, from its raw scores: nothing is scored again."""
+    from secondlook.data import read_run, write_run
+    from secondlook.model.checkpoint import open_checkpoint
+    from secondlook.rank.fusion import Fusion
+    from secondlook.score.tuning import Way, ranked, read_looks
+
+    settings = open_checkpoint(tuning.ranker("tuned")).settings
+    windows, stored = settings.encode.windows, settings.fusion
+    looks = read_looks(
+        read_run(tuning.run("bm25", "tested")),
+        read_run(tuning.run(tuning.better, "tested")),
+        windows=windows is not None,
+    )
+    fusion = Fusion(stored.weight, stored.scale) if stored else None
+    rankings = ranked(looks, Way(windows, fusion))
+    write_run(tuning.run("tuned", "tested"), rankings, tag="secondlook")
+
+
+def write_report(tuning: Tuning) -> None:
+    """The page, and the experiment that it is made of."""
+    from secondlook.cli.report import report
+    from secondlook.data.durable import write_at_once
+
+    experiment = tuning.results / "experiment.toml"
+    lines = {
+        "title": "Does the tuned ranker help?",
+        "qrels": [str(tuning.used("tested").resolve())],
+        "queries": [str(tuning.queries.resolve())],
+        "base": [str(tuning.run("bm25", "tested").resolve())],
+        "new": [str(tuning.run("tuned", "tested").resolve())],
+        "raw": [str(tuning.run(tuning.better, "tested").resolve())],
+        "corpus": str(tuning.index.resolve()),
+        "ranker": str(tuning.ranker("tuned").resolve()),
+        "measures": list(_MEASURES),
+        "commands": [command(tuning)],
+    }
+    if not _is_untuned(tuning):
+        lines["untuned"] = [str(tuning.run("untuned", "tested").resolve())]
+    # JSON's strings and lists of strings are TOML's too
+    write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
+    if not tuning.report.exists():
+        report(experiment, tuning.report)
+
+
+def command(tuning: Tuning) -> str:
+    """What makes it all again, with every option."""
+    given = {
+        "--base": tuning.base,
+        "--minutes": f"{tuning.clock.seconds / 60:g}",
+        "--depth": tuning.depth,
+        "--overlap": tuning.overlap,
+        "--clicks": tuning.clicks,
+        "--expander": tuning.expander,
+        "--device": tuning.device,
+    }
+    words = ["secondlook", "tune", str(tuning.data), "-o", str(tuning.output)]
+    for name, value in given.items():
+        words += [name, str(value)] if value is not None else []
+    return shlex.join(words)
+
+
+def write_verdict(tuning: Tuning) -> TunedComparison:
+    """BM25, the untuned and the tuned ranker against each other, told and kept."""
+    import numpy as np
+
+    from secondlook.cli.compare import as_json_of, show
+    from secondlook.data import read_qrels, read_queries, read_run
+    from secondlook.data.durable import write_at_once
+    from secondlook.evaluate.tuned import compare_tuned
+
+    runs = {
+        name: (name, list(read_run(tuning.run(name, "tested"))))
+        for name in ("bm25", "untuned", "tuned")
+    }
+    found = compare_tuned(
+        read_qrels(tuning.used("tested")),
+        runs["bm25"],
+        None if _is_untuned(tuning) else runs["untuned"],
+        runs["tuned"],
+        _MEASURES,
+        rng=np.random.default_rng(0),
+        texts={query.id: query.text for query in read_queries(tuning.queries)},
+    )
+    show(found.first_stage)
+    typer.echo(found.gain_sentence())
+    told: Any = as_json_of(found.first_stage)
+    told["against_untuned"] = as_json_of(found.gain) if found.gain else None
+    told["gain"] = found.gain_sentence()
+    write_at_once(tuning.output / "verdict.json", json.dumps(told, indent=2))
+    return found
+
+
+def _is_untuned(tuning: Tuning) -> bool:
+    """Whether the tuned ranker ranks as the untuned one: the same weights, and no fusion."""
+    from secondlook.model.checkpoint import open_checkpoint
+
+    fusion = open_checkpoint(tuning.ranker("tuned")).settings.fusion
+    return tuning.better == "untuned" and fusion is None

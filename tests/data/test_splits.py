@@ -1,0 +1,92 @@
+"""No query is learnt from and judged by, under whatever id and in whatever words."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from secondlook.data import write_qrels, write_queries
+from secondlook.data.near_duplicates import clusters
+from secondlook.data.splits import read_splits
+from secondlook.errors import SecondlookError
+from secondlook.types import Query
+
+TOPICS = [f"effects of substance{n} on organ{n * 7 % 13}" for n in range(40)]
+
+
+def folder(tmp_path, texts, **splits):
+    (tmp_path / "qrels").mkdir()
+    write_queries(tmp_path / "queries.jsonl", [Query(name, text) for name, text in texts.items()])
+    for name, queries in splits.items():
+        write_qrels(tmp_path / "qrels" / f"{name}.tsv", {query: {"d": 1} for query in queries})
+    return tmp_path
+
+
+def test_texts_under_two_ids_are_cut_into_one_split(tmp_path):
+    texts = {f"a{n}": text for n, text in enumerate(TOPICS)}
+    texts |= {f"b{n}": f"{text.title()}?" for n, text in enumerate(TOPICS)}
+    splits = read_splits(folder(tmp_path, texts, train=texts))
+    parts = [{query[1:] for query in part} for part in (splits.train, splits.dev, splits.test)]
+    assert all(parts)
+    assert len(set.union(*parts)) == sum(map(len, parts))
+    assert sum(map(len, (splits.train, splits.dev, splits.test))) == 80
+    assert 14 <= len(splits.test) <= 18
+
+
+def test_one_text_ten_times_still_leaves_all_three_splits(tmp_path):
+    asked = ["cape fear river", "deep sea fish", "tide tables"]
+    texts = {f"q{n}": asked[n % 3] for n in range(30)}
+    splits = read_splits(folder(tmp_path, texts, train=texts))
+    assert [len(part) for part in (splits.train, splits.dev, splits.test)] == [10, 10, 10]
+
+
+GIVEN = {
+    "t1": "What is the capital of France?",
+    "t2": "Is a whole life policy worth having in old age?",
+    "t3": "What is the capital of Spain?",
+    "v1": "what is the capital of italy",
+    "v2": "Worth having: is a whole life policy, in old age?",
+    "x1": "In old age, is a whole life policy worth having",
+    "x2": "What is the capital of Peru?",
+}
+
+
+def given(tmp_path):
+    return folder(tmp_path, GIVEN, train=["t1", "t2", "t3"], dev=["v1", "v2"], test=["x1", "x2"])
+
+
+def test_given_splits_lose_what_repeats_a_test_query_and_nothing_else(tmp_path):
+    splits = read_splits(given(tmp_path))
+    assert (set(splits.train), set(splits.dev)) == ({"t1", "t3"}, {"v1"})
+    assert set(splits.test) == {"x1", "x2"}
+    said = splits.repeated()
+    assert "1 dev queries repeat test queries, 1 train queries repeat test queries" in said
+    assert "t2" in said
+
+
+def test_given_splits_that_share_texts_can_be_refused_or_kept(tmp_path):
+    data = given(tmp_path)
+    with pytest.raises(SecondlookError, match=r"1 train queries repeat test queries.*v2"):
+        read_splits(data, "refuse")
+    kept = read_splits(data, "keep")
+    assert (set(kept.train), set(kept.dev)) == ({"t1", "t2", "t3"}, {"v1", "v2"})
+    assert len(kept.repeats) == 2
+
+
+def test_likeness_of_form_is_no_repeat():
+    forms = [
+        ("What is the capital of France?", "What is the capital of Spain?"),
+        ("How much is life insurance at 30?", "How much is life insurance at 40?"),
+        ("", "?"),
+    ]
+    for one, other in forms:
+        found = clusters({"one": one, "other": other} | dict(enumerate(TOPICS)))
+        assert found["one"] != found["other"]
+
+
+def test_thirteen_thousand_queries_of_one_form_take_seconds():
+    texts = {n: f"what does part {n} of plan {n % 50} cost in year {n % 20}" for n in range(13_000)}
+    began = time.process_time()
+    assert len(set(clusters(texts).values())) == 13_000
+    assert time.process_time() - began < 20  # all pairs would take minutes
