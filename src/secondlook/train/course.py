@@ -21,6 +21,7 @@ from secondlook.data.durable import write_at_once
 from secondlook.data.lock import locked
 from secondlook.errors import SecondlookError
 from secondlook.train.ranker import precision_of
+from secondlook.train.saving import SavesInTime
 from secondlook.train.states import MarksWhole, last_whole
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class _Reciter(Trainer):
             args=arguments,
             train_dataset=exercise.shown,
             data_collator=exercise.gather,
-            callbacks=[_Teller(watch)],
+            callbacks=[SavesInTime(), _Teller(watch)],
         )
         self.remove_callback(PrinterCallback)
 

@@ -20,6 +20,7 @@ from secondlook.errors import SecondlookError
 from secondlook.model.warm import Warm
 from secondlook.train.average import Average
 from secondlook.train.batches import cut, score
+from secondlook.train.saving import SavesInTime
 from secondlook.train.states import MarksWhole, keep_validated, saved
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class GroupTrainer(Trainer):
             train_dataset=groups,
             eval_dataset=groups if learning.validate else None,  # unused; Trainer wants one
             data_collator=encode,
-            callbacks=[_Teller(self, order, learning.watch)],
+            callbacks=[SavesInTime(), _Teller(self, order, learning.watch)],
         )
         self.remove_callback(PrinterCallback)
 
