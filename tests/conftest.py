@@ -28,6 +28,22 @@ settings.load_profile("unhurried")
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", REPOSITORY.parent / "shared"))
 
 
+_CLUSTERS = {"three_nodes", "secured", "elasticsearch"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes run the tests, those of a file share one: its fixtures are made once.
+
+    So do all tests that need a cluster, which is started once for the whole run.
+    """
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        needs_cluster = _CLUSTERS & set(getattr(item, "fixturenames", ()))
+        group = "cluster" if needs_cluster else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real ranking data; a test that needs it is skipped where it is absent."""
