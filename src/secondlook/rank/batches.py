@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from secondlook.types import Ranking
 
 PAIRS = 256
-"""Enough that pairs of like length meet, and seconds of work where it is slow (decision 0197)."""
+"""Enough that pairs of like length meet, and seconds of work where it is slow (decision 0148)."""
 DOCUMENTS = 32
 """Of a ranker with windows, each of which makes many pairs."""
 _BATCHES_OF_A_PART = 16

@@ -145,7 +145,7 @@ def prepared(
 ) -> Iterator[None]:
     """The network as it is trained: dropout, frozen parts, and the attention that trains fastest.
 
-    On a CPU that is the plain one: the fused kernels were slower under bf16 (docs/decisions/0071).
+    On a CPU that is the plain one: the fused kernels were slower under bf16 (docs/decisions/0147).
     """
     network = model.network
     encoder: Any = network.classifier if isinstance(network, Joint) else network.encoder
