@@ -1,6 +1,7 @@
 """Decision records: one template, one index, and no reference to a number that is gone."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,14 @@ def test_numbers_that_code_and_pages_name_are_those_of_records():
     for page in pages:
         named = re.findall(r"[Dd]ecisions?[/\s]+(\d{4})\b", page.read_text(encoding="utf-8"))
         assert set(named) <= known, page
+
+
+def test_every_dependency_has_a_row():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = settings["project"]
+    groups = [*project["optional-dependencies"].values(), *settings["dependency-groups"].values()]
+    wanted = [*project["dependencies"], *(one for group in groups for one in group)]
+    names = {re.match(r"[\w-]+", one)[0] for one in wanted if isinstance(one, str)}
+    rows = re.findall(r"^\| ([^|]+) \|", DEPENDENCIES, re.MULTILINE)
+    listed = set(re.findall(r"[\w-]+", " ".join(rows)))
+    assert names - listed == {"secondlook"}
