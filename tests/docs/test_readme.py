@@ -94,7 +94,7 @@ def test_every_command_of_the_readme_runs(folder):
     for made in ("better.ranker", "tuned/ranker", "by-clicks/ranker", "why.html", "report.html"):
         assert (folder / made).exists()
     (program,) = re.findall(
-        r"^    (from secondlook import .*?)\n\n`", TEXT, re.MULTILINE | re.DOTALL
+        r"^    (from secondlook import .*?)\n\n(?=\S)", TEXT, re.MULTILINE | re.DOTALL
     )
     exec(program.replace("\n    ", "\n"))
 
