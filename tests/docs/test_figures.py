@@ -1,4 +1,4 @@
-"""Every figure in a table of a front page also stands on the results page that its row links to."""
+"""Figures of the front pages stand on the results pages, and these open with what was found."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
 FRONT_PAGES = [ROOT / "README.md", ROOT / "docs" / "index.md"]
 LINK = re.compile(r"\]\(([^)#]*results/[^)#]+\.md)(?:#[^)]*)?\)")
 FIGURE = re.compile(r"(?<![\w.])(?:\d[\d,]*)?\.?\d+(?:e-\d+)?(?!\w)")
@@ -44,3 +45,12 @@ def test_a_figure_that_the_results_page_lacks_is_found(tmp_path):
     (tmp_path / "results" / "page.md").write_text("e5-small has .7042 and 254.9 of 1,000, to 1e-5.")
     row = "| e5-small: .7042, .704, +.042, 1,000, 1e-5, 254.9 | [page](results/page.md#speed-2) |"
     assert missing_figures(row, tmp_path) == {".704", ".042"}
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.stem)
+def test_a_results_page_opens_with_a_table_and_ends_with_what_did_not_work(page):
+    opening, *sections = page.read_text(encoding="utf-8").split("\n## ")
+    paragraphs = [text for text in opening.split("\n\n")[1:] if not text.startswith(">")]
+    assert paragraphs[0].startswith("|")
+    assert not paragraphs[1].startswith(("|", "    "))
+    assert sections[-1].startswith("What did not work\n")
