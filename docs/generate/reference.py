@@ -128,17 +128,12 @@ def _usage(verb: Any) -> str:  # noqa: ANN401 - typer's own
 
 def _help(text: str | None) -> str:
     """A verb's docstring as Markdown: what it indents is code, and rich's markup is Markdown's."""
-    lines: list[str] = []
-    for line in (text or "").splitlines():
-        plain = line.replace("\\[", "[")
-        if not line.startswith("  "):
-            plain = re.sub(r"\[/?(?:bold|b)\]", "**", plain)
-            lines.append(re.sub(r"\[dim\](.*?)\[/dim\]", r"    \1", plain))
-            continue
-        if plain.lstrip().startswith("-"):  # a command that goes on
-            lines[-1] += " \\"
-        lines.append("  " + plain)
-    return "\n".join(lines)
+    from secondlook.cli.help_layout import laid_out
+
+    return "\n".join(
+        f"  {line}" if line.startswith("  ") else re.sub(r"\[/?(?:bold|b)\]", "**", line)
+        for line in laid_out(text or "", 96).splitlines()
+    )
 
 
 def _parameter(verb: Any, one: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's own

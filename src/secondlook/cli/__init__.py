@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-import typer
-
 from secondlook.cli import (
     ablate,
     add,
@@ -42,10 +40,11 @@ from secondlook.cli import (
     weigh,
     wire,
 )
+from secondlook.cli.help_layout import VerbApp
 from secondlook.cli.problems import Verbs, exit_code
 from secondlook.errors import SecondlookError
 
-app = typer.Typer(
+app = VerbApp(
     name="secondlook",
     cls=Verbs,
     help="Train, measure, explain and serve the BERT re-ranker on top of your search engine.",
@@ -55,39 +54,44 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command()(index.index)
-app.command()(search.search)
-app.command()(retrieve.retrieve)
-app.command()(rerank.rerank)
-app.command()(add.add)
-app.command()(remove.remove)
-app.command("eval")(eval_.eval_)
-app.command()(depth.depth)
-app.command()(compare.compare)
-app.command()(explain.explain)
-app.command()(gap.gap)
-app.command()(report.report)
-app.command()(convert.convert)
-app.add_typer(types_.app)
-app.command()(clicks.clicks)
-app.command()(generate.generate)
-app.command()(mine.mine)
-app.command()(teach.teach)
-app.command()(warm.warm)
-app.add_typer(weigh.app)
-app.add_typer(expand.app)
-app.command()(train.train)
-app.command()(tune.tune)
-app.command()(ablate.ablate)
-app.command()(export.export)
-app.command()(calibrate.calibrate)
-app.add_typer(fuse.app)
-app.command()(serve.serve)
-app.command()(key.key)
-app.command()(wire.wire)
-app.command()(bench.bench)
-app.command()(plan.plan)
-app.command()(doctor.doctor)
+app.command(rich_help_panel="Search")(index.index)
+app.command(rich_help_panel="Search")(search.search)
+app.command(rich_help_panel="Search")(retrieve.retrieve)
+app.command(rich_help_panel="Search")(rerank.rerank)
+app.command(rich_help_panel="Search")(add.add)
+app.command(rich_help_panel="Search")(remove.remove)
+app.command(rich_help_panel="Search")(convert.convert)
+
+app.command(rich_help_panel="Train")(tune.tune)
+app.command(rich_help_panel="Train")(warm.warm)
+app.command(rich_help_panel="Train")(clicks.clicks)
+app.command(rich_help_panel="Train")(generate.generate)
+app.command(rich_help_panel="Train")(mine.mine)
+app.command(rich_help_panel="Train")(teach.teach)
+app.command(rich_help_panel="Train")(train.train)
+app.command(rich_help_panel="Train")(calibrate.calibrate)
+app.add_typer(fuse.app, rich_help_panel="Train")
+app.add_typer(types_.app, rich_help_panel="Train")
+app.command(rich_help_panel="Train")(gap.gap)
+
+app.command("eval", rich_help_panel="Evaluate")(eval_.eval_)
+app.command(rich_help_panel="Evaluate")(compare.compare)
+app.command(rich_help_panel="Evaluate")(report.report)
+app.command(rich_help_panel="Evaluate")(depth.depth)
+app.command(rich_help_panel="Evaluate")(explain.explain)
+app.command(rich_help_panel="Evaluate")(ablate.ablate)
+
+app.command(rich_help_panel="Serve")(serve.serve)
+app.command(rich_help_panel="Serve")(key.key)
+app.command(rich_help_panel="Serve")(export.export)
+app.command(rich_help_panel="Serve")(wire.wire)
+
+app.command(rich_help_panel="Scale")(bench.bench)
+app.command(rich_help_panel="Scale")(plan.plan)
+app.command(rich_help_panel="Scale")(doctor.doctor)
+
+app.add_typer(weigh.app, rich_help_panel="First stage")
+app.add_typer(expand.app, rich_help_panel="First stage")
 
 
 def main() -> None:

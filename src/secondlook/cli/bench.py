@@ -57,9 +57,8 @@ def bench(
     [bold]Examples[/bold]
 
       secondlook bench my.ranker
-
       secondlook bench my.ranker --engine 'openvino bf16' --engine 'torch fp32'
-      --index my.index --queries queries.jsonl -o bench.json
+          --index my.index --queries queries.jsonl -o bench.json
     """
     import os
     from datetime import UTC, datetime

@@ -52,7 +52,6 @@ def calibrate(
     [bold]Examples[/bold]
 
       secondlook calibrate my.ranker --run raw.trec --qrels qrels/dev.tsv
-
       secondlook calibrate my.ranker --corpus my.index
     """
     from secondlook.cli.progress import busy

@@ -45,7 +45,6 @@ def clicks(
     [bold]Examples[/bold]
 
       secondlook clicks log.jsonl.gz -o from-clicks
-
       secondlook clicks log.tsv -o from-clicks --eta 1 --looks 5
     """
     from secondlook.cli.progress import track

@@ -87,7 +87,6 @@ def compare(
     [bold]Examples[/bold]
 
       secondlook compare qrels/test.tsv bm25.trec reranked.trec -m nDCG@10
-
       secondlook compare qrels/test.tsv live.trec candidate.trec --require helps || exit 1
     """
     import numpy as np

@@ -49,7 +49,6 @@ def convert(
     [bold]Examples[/bold]
 
       secondlook convert run run.dev.tsv run.dev.trec.gz
-
       secondlook convert corpus irds:beir/scifact corpus.jsonl.zst
     """
     from secondlook import data

@@ -45,7 +45,6 @@ def doctor(
     [bold]Examples[/bold]
 
       secondlook doctor --url http://localhost:9200
-
       secondlook doctor --index my.index
     """
     from sqlite3 import sqlite_version

@@ -48,7 +48,6 @@ def eval_(
     [bold]Examples[/bold]
 
       secondlook eval qrels/test.tsv bm25.trec reranked.trec.gz -m nDCG@10 -m RR@10
-
       secondlook eval irds:beir/scifact/test run.trec --per-query --json
     """
     from secondlook.data import read_qrels, read_run

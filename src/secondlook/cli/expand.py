@@ -19,8 +19,9 @@ from secondlook.cli.arguments import (
     refuse_to_overwrite,
 )
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
+from secondlook.cli.help_layout import VerbApp
 
-app = typer.Typer(
+app = VerbApp(
     name="expand",
     cls=DefaultVerb,
     help="Predict queries for the documents of a corpus (doc2query): "
@@ -62,9 +63,8 @@ def expand(
     [bold]Examples[/bold]
 
       secondlook expand corpus.jsonl.gz --expander my.expander -n 10 -o expanded.jsonl.gz
-
       secondlook expand corpus.jsonl.gz --expander my.expander --ranker my.ranker --keep 0.3
-      -o expanded.jsonl.gz
+          -o expanded.jsonl.gz
     """
     from secondlook.cli.progress import progress, track
     from secondlook.data import Fingerprint, read_corpus
@@ -121,7 +121,7 @@ def train(
     [bold]Example[/bold]
 
       secondlook expand train corpus.jsonl.gz queries.jsonl.gz qrels/train.tsv
-      --base google-t5/t5-base -o my.expander
+          --base google-t5/t5-base -o my.expander
     """
     from hashlib import sha256
 

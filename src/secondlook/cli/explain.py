@@ -50,7 +50,6 @@ def explain(
     [bold]Examples[/bold]
 
       secondlook explain my.ranker "where is bogue sound" "Bogue Sound is a lagoon." --html why.html
-
       secondlook explain my.ranker "where is bogue sound" d17 --index my.index
     """
     from secondlook.explain import explain as explain_pair

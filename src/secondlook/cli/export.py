@@ -47,7 +47,6 @@ def export(
     [bold]Examples[/bold]
 
       secondlook export ranker --to openvino --precision bf16
-
       secondlook export ranker --to onnx
     """
     from secondlook.cli.progress import busy

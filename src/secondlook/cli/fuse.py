@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from secondlook.cli.help_layout import VerbApp
+
 if TYPE_CHECKING:
     from secondlook.encode.settings import WindowSettings
     from secondlook.model.settings import RankerSettings
     from secondlook.score.tuning import Tuning, Way
 
-app = typer.Typer(
+app = VerbApp(
     name="fuse",
     help="What the first look's scores add to a ranker's.",
     no_args_is_help=True,
@@ -49,8 +51,7 @@ def tune(
     [bold]Example[/bold]
 
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
-      --raw -o raw.trec
-
+          --raw -o raw.trec
       secondlook fuse tune my.ranker --first bm25.trec --raw raw.trec --qrels qrels/dev.tsv
     """
     from secondlook.data import read_qrels, read_run

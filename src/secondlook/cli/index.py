@@ -66,7 +66,6 @@ def index(
     [bold]Examples[/bold]
 
       secondlook index scifact/corpus.jsonl.gz scifact.index
-
       secondlook index collection.tsv marco.index --engine opensearch --shards 3 --replicas 1
     """
     from secondlook.cli.progress import track

@@ -85,7 +85,6 @@ def mine(
     [bold]Examples[/bold]
 
       secondlook mine my.index queries.jsonl qrels/train.tsv -o train.parquet
-
       secondlook mine my.index queries.jsonl qrels/dev.tsv --run bm25.trec --all -o dev.parquet
     """
     from secondlook.data import read_qrels, read_queries

@@ -64,9 +64,8 @@ def plan(
     [bold]Examples[/bold]
 
       secondlook plan --qps 50 --candidates 50 --p99 1s --corpus 1e6
-
       secondlook plan --qps 2000 --candidates 100 --p99 150ms --corpus 1e9 --bench bench.json
-      --prices examples/prices.toml
+          --prices examples/prices.toml
     """
     from secondlook.scale.bench import read_bench
     from secondlook.scale.levers import levers

@@ -31,23 +31,25 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")],
     seed: Annotated[int, typer.Option(help="Of the resampling.", min=0)] = 0,
 ) -> None:
-    r"""Write one HTML file that shows whether a change helps, where, and how surely.
+    """Write one HTML file that shows whether a change helps, where, and how surely.
 
     The page needs no network: verdict first, then the figures, every query, breakdowns, the depth
     curve, calibration, the most helped and most hurt queries, lineage and commands.
 
-    [bold]Example[/bold]: experiment.toml, of which the last four lines may be missing
+    [bold]Example[/bold]
 
-      qrels = \["qrels/test.tsv"]
-      queries = \["queries.jsonl"]
-      base = \["bm25.trec"]
-      new = \["second.trec"]
+      secondlook report experiment.toml -o report.html
+
+    [bold]experiment.toml[/bold] (the last four lines are optional)
+
+      qrels = ["qrels/test.tsv"]
+      queries = ["queries.jsonl"]
+      base = ["bm25.trec"]
+      new = ["second.trec"]
       corpus = "my.index"
       ranker = "my.ranker"
-      measures = \["nDCG@10", "RR@10"]
-      commands = \["secondlook rerank bm25.trec …"]
-
-    then: secondlook report experiment.toml -o report.html
+      measures = ["nDCG@10", "RR@10"]
+      commands = ["secondlook rerank bm25.trec …"]
     """
     import numpy as np
 

@@ -92,10 +92,9 @@ def rerank(
     [bold]Examples[/bold]
 
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
-      -o reranked.trec
-
+          -o reranked.trec
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
-      --cascade small.ranker:100 -o reranked.trec
+          --cascade small.ranker:100 -o reranked.trec
     """
     from functools import partial
 

@@ -40,7 +40,6 @@ def search(
     [bold]Examples[/bold]
 
       secondlook search scifact.index "vitamin d and bone density" -k 5
-
       secondlook search scifact.index "vitamin d and bone density" --ranker my.ranker
     """
     from secondlook.retrieve import open_index

@@ -96,11 +96,9 @@ def serve(
     [bold]Examples[/bold]
 
       secondlook serve my.ranker
-
       secondlook serve my.ranker --index my.index --name fast=small.ranker --keys keys.txt
-
       curl localhost:8080/v2/rerank -H 'content-type: application/json'
-      -d '{"query": "cats", "documents": ["a cat", "a dog"]}'
+          -d '{"query": "cats", "documents": ["a cat", "a dog"]}'
     """
     from secondlook.errors import MissingExtra
 

@@ -38,7 +38,7 @@ def teach(
     [bold]Example[/bold]
 
       secondlook teach train.parquet --teacher cross-encoder/ms-marco-MiniLM-L6-v2
-      -o taught.parquet
+          -o taught.parquet
     """
     from secondlook.cli.progress import busy, progress
     from secondlook.data.partial import PartialLines

@@ -60,9 +60,7 @@ def train(
     [bold]Examples[/bold]
 
       secondlook train recipes/quickstart.toml -o my.ranker
-
       secondlook train recipes/cpu.toml -o my.ranker --base ./e5-small --data ./groups --dry-run
-
       secondlook train recipes/monobert.toml -o my.ranker --ray auto --processes 4
     """
     from secondlook.model.checkpoint import open_checkpoint

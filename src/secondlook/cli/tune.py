@@ -89,9 +89,7 @@ def tune(
     [bold]Example[/bold]
 
       secondlook tune my-data -o tuned --minutes 30
-
       secondlook tune my-data -o by-clicks --clicks log.jsonl.gz
-
       secondlook serve tuned/ranker --index tuned/stages/index
     """
     from secondlook.data.lock import Hold

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(
+from secondlook.cli.help_layout import VerbApp
+
+app = VerbApp(
     name="types",
     help="Query types: what kind of answer a query asks for.",
     no_args_is_help=True,
@@ -45,7 +47,9 @@ def train(
 ) -> None:
     """Train a classifier; it takes seconds.
 
-    [dim]secondlook types train msmarco-qa.train.tsv trec-qc.train.tsv -o types.safetensors[/dim]
+    [bold]Example[/bold]
+
+      secondlook types train msmarco-qa.train.tsv trec-qc.train.tsv -o types.safetensors
     """
     from secondlook.encode.query_types import read_labelled, read_type
     from secondlook.encode.type_classifier import TypeClassifier
@@ -60,7 +64,9 @@ def train(
 def eval_(classifier: Classifier, files: Labelled, as_json: AsJson = False) -> None:
     """Say how often the classifier is right: in all, and for each type.
 
-    [dim]secondlook types eval types.safetensors msmarco-qa.test.tsv trec-qc.test.tsv[/dim]
+    [bold]Example[/bold]
+
+      secondlook types eval types.safetensors msmarco-qa.test.tsv trec-qc.test.tsv
     """
     from secondlook.encode.query_types import read_labelled, read_type
     from secondlook.encode.type_classifier import TypeClassifier
@@ -100,7 +106,9 @@ def predict(
 ) -> None:
     """Give queries their type, one a line.
 
-    [dim]secondlook types predict types.safetensors "who wrote hamlet"[/dim]
+    [bold]Example[/bold]
+
+      secondlook types predict types.safetensors "who wrote hamlet"
     """
     from secondlook.encode.type_classifier import TypeClassifier
 

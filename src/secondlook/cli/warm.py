@@ -48,9 +48,7 @@ def warm(
     [bold]Examples[/bold]
 
       secondlook warm sentence-transformers/all-MiniLM-L6-v2 -o ranker
-
       secondlook warm ./e5 -o ranker --query-prompt "query: " --document-prompt "passage: "
-
       secondlook warm ./e5 -o ranker --window 150
     """
     from secondlook.cli.calibrate import told_scale

@@ -20,8 +20,9 @@ from secondlook.cli.arguments import (
     refuse_to_overwrite,
 )
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
+from secondlook.cli.help_layout import VerbApp
 
-app = typer.Typer(
+app = VerbApp(
     name="weigh",
     cls=DefaultVerb,
     help="Weigh the words of a corpus for the first look (DeepCT): "
@@ -66,7 +67,6 @@ def weigh(
     [bold]Examples[/bold]
 
       secondlook weigh corpus.jsonl.gz --weigher my.weigher -o weighed.jsonl.gz
-
       secondlook index weighed.jsonl.gz weighed.index --k1 30 --b 0.4
     """
     from secondlook.cli.progress import progress, track
@@ -122,7 +122,7 @@ def train(
     [bold]Example[/bold]
 
       secondlook weigh train corpus.jsonl.gz queries.jsonl.gz qrels/train.tsv
-      --base sentence-transformers/all-MiniLM-L6-v2 -o my.weigher
+          --base sentence-transformers/all-MiniLM-L6-v2 -o my.weigher
     """
     from hashlib import sha256
 

@@ -38,7 +38,6 @@ def wire(
     [bold]Examples[/bold]
 
       secondlook wire opensearch --ranker my.ranker --url http://ranker:8080 -o wiring
-
       secondlook wire vespa --ranker my.ranker -o application
     """
     from shutil import copyfile

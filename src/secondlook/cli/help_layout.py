@@ -1,0 +1,97 @@
+"""A verb's help, laid out for the width of the terminal.
+
+Docstrings are wrapped for the editor. Rich keeps those line breaks and adds its own, so a paragraph
+would come out ragged on a narrower terminal: its lines are joined here, and rich wraps the whole.
+Indented lines are examples: one command a line, continued by deeper indentation.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
+_CONTINUED, _BACKSLASH = " " * 4, " \\"
+_BLANK = "[dim][/dim]"
+"""Typer dedents a help whose lines are all indented or empty; this one only looks empty."""
+
+
+class Verb(TyperCommand):
+    """A command whose help fills the terminal's lines."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
+        """Print the help."""
+        from rich.console import Console
+        from typer.rich_utils import MAX_WIDTH
+
+        margins = 2
+        text = laid_out(self.help or "", Console(width=MAX_WIDTH).width - margins)
+        summary, blank, rest = text.partition("\n\n")
+        shown = copy(self)
+        shown.help = summary + blank + rest.replace("\n\n  ", f"\n{_BLANK}\n  ")
+        TyperCommand.format_help(shown, ctx, formatter)
+
+
+class VerbApp(typer.Typer):
+    """A Typer app of such verbs."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:  # noqa: ANN401
+        """Register a verb."""
+        return super().command(name, cls=Verb, **settings)
+
+
+def laid_out(text: str, width: int) -> str:
+    """Paragraphs as one line each; examples as commands that fit the width, where they can."""
+    blocks = re.split(r"\n\s*\n", text.strip("\n"))
+    return "\n\n".join(
+        "\n".join(line for command in _commands(block) for line in _broken(command, width))
+        if block.startswith(" ")
+        else " ".join(block.split())
+        for block in blocks
+    )
+
+
+def _commands(block: str) -> Iterator[str]:
+    """The lines of an indented block, each with the more deeply indented ones after it."""
+    indent = re.match(" *", block)[0]  # type: ignore[index]  # matches always
+    for command in re.split(rf"\n(?={indent}\S)", block):
+        first, *more = command.split("\n")
+        yield " ".join([first, *(line.strip() for line in more)])
+
+
+def _broken(command: str, width: int) -> Iterator[str]:
+    """The command itself if it fits; else lines that a shell reads as one, broken at options."""
+    if len(command) <= width:
+        yield command
+        return
+    indent = re.match(" *", command)[0]  # type: ignore[index]  # matches always
+    line, *parts = _options(command)
+    line = indent + line
+    for part in parts:
+        if len(line) + 1 + len(part) + len(_BACKSLASH) > width:
+            yield line + _BACKSLASH
+            line = indent + _CONTINUED + part
+        else:
+            line += f" {part}"
+    yield line
+
+
+def _options(command: str) -> list[str]:
+    """The words of a command; an option and its value stay together, and so do quoted words."""
+    parts: list[str] = []
+    value_may_follow = False
+    for word in _SHELL_WORD.findall(command):
+        if value_may_follow and not word.startswith("-"):
+            parts[-1] += f" {word}"
+            value_may_follow = False
+        else:
+            parts.append(word)
+            value_may_follow = word.startswith("-")
+    return parts
