@@ -47,7 +47,7 @@ from secondlook.errors import SecondlookError
 app = VerbApp(
     name="secondlook",
     cls=Verbs,
-    help="Train, measure, explain and serve the BERT re-ranker on top of your search engine.",
+    help="Fine-tune, evaluate, explain and serve BERT re-rankers for your search engine.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

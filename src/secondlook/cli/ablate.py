@@ -21,43 +21,47 @@ if TYPE_CHECKING:
 
 
 def ablate(
-    recipe: Annotated[Path, typer.Argument(help="The whole recipe, a TOML file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of all trainings.")],
-    test: Annotated[
-        Path, typer.Option(help="Groups to measure on, as `secondlook mine --all` writes them.")
+    recipe: Annotated[Path, typer.Argument(help="The full recipe: a TOML file.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Output folder for all trained re-rankers.")
     ],
+    test: Annotated[Path, typer.Option(help="Test groups, as written by `secondlook mine --all`.")],
     seeds: Annotated[
         int,
         typer.Option(
-            help="Train each recipe so often, with the recipe's seed and the next.", min=1
+            help="Random seeds per recipe: the recipe's own and the following ones.", min=1
         ),
     ] = 2,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="As ir-measures spells it.")] = (
-        "nDCG@10"
-    ),
+    measure: Annotated[
+        str, typer.Option("--measure", "-m", help="Measure, in ir-measures notation.")
+    ] = ("nDCG@10"),
     negatives: Annotated[
         list[int] | None,
-        typer.Option(help="Train the whole with so many negatives too; repeat for a sweep.", min=1),
+        typer.Option(
+            help="Also train the full recipe with N negatives per query; repeat for a sweep.", min=1
+        ),
     ] = None,
-    base: Annotated[str | None, typer.Option(help="Instead of the recipe's base.")] = None,
+    base: Annotated[str | None, typer.Option(help="Base model; default: the recipe's.")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Where the recipe's files are, if not beside it.")
+        Path | None,
+        typer.Option(help="Folder of the recipe's data files; default: the recipe's folder."),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps.")] = None,
+    device: Annotated[str | None, typer.Option(help="Device: cpu, cuda or mps.")] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Only say what would be trained, and about how long it would take."
+            "--dry-run", help="Print what would be trained and the estimated time, then stop."
         ),
     ] = False,
 ) -> None:
-    """Train a recipe without each of its parts, and the plain one with each, and compare.
+    """Measure what each part of a training recipe contributes.
 
-    All with the same random seeds, and all score as many pairs in training, in steps of as many
-    pairs; all but those without noise reduction learn from the same data. The table, as DR-BERT's
-    table 1, has the mean and deviation over seeds and tests each recipe against the whole,
-    corrected for their number; a sweep over negatives is drawn, as its figure 5. Interrupted, the
-    same command goes on where it stopped.
+    Trains the full recipe, the recipe without each of its parts, and a plain baseline with each
+    part added. All use the same random seeds, the same number of training pairs and the same
+    number of pairs per step; all but those without false-negative filtering train on the same
+    data. The table, laid out as table 1 of DR-BERT, has the mean and standard deviation over seeds
+    and tests each recipe against the full one (Holm-adjusted). A sweep over negatives is also
+    plotted, as in its figure 5. If interrupted, the same command resumes.
 
     [bold]Example[/bold]
 
@@ -113,7 +117,7 @@ def _draw_sweep(path: Path, rows: Sequence[tuple[int, Ablated]], measure: str) -
             )
             axes.set_xticks(counts)
     except MissingExtra as missing:
-        typer.echo(f"the sweep is not drawn: {missing}", err=True)
+        typer.echo(f"the sweep is not plotted: {missing}", err=True)
 
 
 def _slug(name: str) -> str:
@@ -131,7 +135,7 @@ def _show_plan(made: Mapping[str, Variant], seeds: int, whole: Job) -> None:
         if one.cleaned:
             phases.append("on data that the whole cleaned")
         typer.echo(f"| {name} | {', '.join(phases)} | {one.steps:,} | {one.pairs:,} |")
-    typer.echo("trying a few steps of the whole, to see how fast it is here", err=True)
+    typer.echo("timing a few training steps of the full recipe on this machine", err=True)
     seconds = estimate(replace(whole, recipe=next(iter(made.values())).recipe)).seconds
     typer.echo(
         f"{len(made)} recipes with {seeds} seeds, each about {duration(seconds)}: in all about "
@@ -177,7 +181,8 @@ def _measured(work: Job, test: Path, measure: str) -> dict[str, float]:
         kept = json.loads(done.read_text("utf-8"))
         if kept["made of"] != made_of:
             raise SecondlookError(
-                f"{done} is of another recipe, test or measure; give another folder, or remove it"
+                f"{done} was made with another recipe, test set or measure; choose another folder, "
+                "or remove it"
             )
         values: dict[str, float] = kept["values"]
         return values

@@ -1,4 +1,4 @@
-"""Put more documents into an index."""
+"""`secondlook add`: add documents to an index."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from secondlook.cli.arguments import CorpusFormat  # noqa: TC001 - typer reads i
 
 
 def add(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
-    corpus: Annotated[str, typer.Argument(help="The documents to add, in any corpus format.")],
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder.")],
+    corpus: Annotated[str, typer.Argument(help="Documents to add, in any corpus format.")],
     corpus_format: CorpusFormat = "auto",
 ) -> None:
-    """Add documents to an index on a cluster, or replace those of the same id.
+    """Add documents to an index on a cluster, replacing those with the same id.
 
-    Searches see them when the command ends. A later `index` replaces everything again.
+    They are searchable when the command ends. A later `index --replace` rebuilds the whole index.
 
     [bold]Example[/bold]
 

@@ -1,4 +1,4 @@
-"""What several verbs ask for, in the same words."""
+"""Arguments and options that several verbs share."""
 
 from glob import escape
 from pathlib import Path
@@ -8,51 +8,51 @@ import typer
 
 from secondlook.errors import Unwritable
 
-CorpusSource = Annotated[str, typer.Argument(help="A file or folder of documents, or irds:NAME.")]
-CorpusFormat = Annotated[
-    str, typer.Option("--format", help="The corpus's format; auto looks at the file.")
+CorpusSource = Annotated[
+    str, typer.Argument(help="Corpus: a file or folder of documents, or irds:NAME.")
 ]
+CorpusFormat = Annotated[str, typer.Option("--format", help="Corpus format; auto detects it.")]
 ScaleCorpus = Annotated[
     str | None,
     typer.Option(
         "--corpus",
-        help="An index folder or a corpus: fit the scale of scores to its texts, in place of the "
+        help="Index folder or corpus whose texts the score scale is fitted to, instead of the "
         "built-in reference pairs.",
     ),
 ]
-QueriesSource = Annotated[str, typer.Argument(help="A file of queries, or irds:NAME.")]
+QueriesSource = Annotated[str, typer.Argument(help="Queries: a file, or irds:NAME.")]
 Judgments = Annotated[
     str,
     typer.Argument(
         metavar="QRELS",
-        help="Judgments: TREC, BEIR or MS MARCO, also .gz or .zst; or irds:DATASET.",
+        help="Relevance judgments: TREC, BEIR or MS MARCO, also .gz or .zst; or irds:DATASET.",
     ),
 ]
 JudgmentsFormat = Annotated[
-    str, typer.Option(help="Of the judgments: trec, beir, msmarco, car, irds; or auto.")
+    str, typer.Option(help="Format of the judgments: trec, beir, msmarco, car, irds or auto.")
 ]
 RunFormat = Annotated[
-    str, typer.Option("--format", help="Of the runs: trec, msmarco, car, irds; or auto.")
+    str, typer.Option("--format", help="Format of the runs: trec, msmarco, car, irds or auto.")
 ]
 Ray = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS|local", help="Work on this Ray cluster; local starts one here."),
+    typer.Option(metavar="ADDRESS|local", help="Run on this Ray cluster; local starts one here."),
 ]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda or mps; by default the best there is.")]
+Device = Annotated[
+    str | None, typer.Option(help="Device: cpu, cuda or mps; by default the fastest available.")
+]
 
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Make OUTPUT anew where it is there already.")
-]
+Replace = Annotated[bool, typer.Option("--replace", help="Overwrite OUTPUT if it exists.")]
 
 
 def refuse_to_overwrite(output: Path, *, replace: bool) -> None:
-    """Raise Unwritable where hours of work may be there already, unless they are to be replaced.
+    """Raise Unwritable if the output exists, unless it is to be replaced.
 
-    Not where a job was interrupted that is to become this output: it goes on.
+    An interrupted job that was to become this output may continue.
     """
     unfinished = any(output.parent.glob(f".{escape(output.name)}.part*"))
     if output.exists() and not (replace or unfinished):
-        raise Unwritable(f"{output} is there already; make it anew with --replace")
+        raise Unwritable(f"{output} already exists; overwrite it with --replace")
 
 
 def reachable(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Measure what this machine does in a second."""
+"""`secondlook bench`: how fast a re-ranker is on this machine."""
 
 from __future__ import annotations
 
@@ -19,40 +19,42 @@ _DOCUMENTS = 20  # of a request that a server is timed with
 
 
 def bench(
-    ranker: Annotated[str, typer.Argument(help="A ranker: a folder or a hub id.")],
+    ranker: Annotated[str, typer.Argument(help="Re-ranker: a folder or a Hugging Face model id.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the measurements go.")
+        Path, typer.Option("--output", "-o", help="File to write the measurements to.")
     ] = Path("bench.json"),
     engine: Annotated[
         list[str] | None,
         typer.Option(
             metavar="'BACKEND PRECISION'",
-            help="As in 'onnx int8'; several may be given. Default: every export of the ranker, or "
-            "torch where there is none.",
+            help="Back end and precision, as in 'onnx int8'; repeat for more. Default: every "
+            "export of the re-ranker, or torch if it has none.",
         ),
     ] = None,
     index: Annotated[
-        Path | None, typer.Option(help="An index folder: the first look is measured too.")
+        Path | None, typer.Option(help="Index folder: time first-stage retrieval, too.")
     ] = None,
     queries: Annotated[
-        str | None, typer.Option(help="What to ask the index; a hundred queries are taken.")
+        str | None, typer.Option(help="Queries for the index; the first hundred are used.")
     ] = None,
-    depth: Annotated[int, typer.Option(help="Hits to ask the index for.", min=1)] = 100,
+    depth: Annotated[int, typer.Option(help="Candidates retrieved per query.", min=1)] = 100,
     url: Annotated[
         str | None,
         typer.Option(
-            help="A `secondlook serve` of this ranker: what HTTP adds is measured too. Its key, "
-            "where it asks for one, is read from SECONDLOOK_API_KEY."
+            help="A running `secondlook serve` of this re-ranker: time the HTTP overhead, too. An "
+            "API key is read from SECONDLOOK_API_KEY."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the file's content too.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Also print the measurements as JSON.")
+    ] = False,
 ) -> None:
-    """Measure a ranker on this machine, for `secondlook plan`.
+    """Measure a re-ranker's speed on this machine, for `secondlook plan`.
 
-    Groups of 1 to 64 pairs of 32 tokens and more are scored again and again, from text to score, by
-    every back end asked for: the straight line through the times is what a chunk costs and what a
-    pair adds, their scatter is what the plan's simulation varies them by. Nothing else should run
-    on the machine meanwhile; the load average is written down.
+    Each back end repeatedly scores batches of 1 to 64 pairs, 32 tokens and longer, from text to
+    score. A straight line fitted to the times gives the cost of a batch and of each pair in it;
+    the scatter around it is the variation that `plan` simulates. Run nothing else on the machine
+    meanwhile; the load average is recorded.
 
     [bold]Examples[/bold]
 
@@ -70,7 +72,7 @@ def bench(
     from secondlook.score.cores import CGROUP, threads
 
     if (index is None) != (queries is None):
-        raise typer.BadParameter("give both or neither", param_hint="--index, --queries")
+        raise typer.BadParameter("give both options or neither", param_hint="--index, --queries")
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     folder = locate(ranker)
     cpuinfo = Path("/proc/cpuinfo")
@@ -152,11 +154,13 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
         except HTTPError as refusal:
             refusal.close()
             raise EngineProblem(
-                f"{url} refused: {refusal}; is it secondlook's? A key is read from "
-                "SECONDLOOK_API_KEY"
+                f"{url} refused the request: {refusal}; is it a secondlook server? Its API key is "
+                "read from SECONDLOOK_API_KEY"
             ) from refusal
         except URLError as error:
-            raise EngineProblem(f"{url} did not answer: {error.reason}; is it up?") from error
+            raise EngineProblem(
+                f"{url} did not answer: {error.reason}; is the server running?"
+            ) from error
 
     def ask(requests: int, documents: int) -> None:
         with ThreadPoolExecutor(requests) as pool:
@@ -203,5 +207,7 @@ def _show(made: Bench, output: Path) -> None:
         table.add_row(engine.name, *speeds)
     Console().print(table)
     if made.load is not None and made.load > 0.5:
-        typer.echo(f"other programs were at work (load {made.load:.1f}): figures are low", err=True)
+        typer.echo(
+            f"other programs were running (load {made.load:.1f}): the speeds are too low", err=True
+        )
     typer.echo(f"{output}: {made.machine}, {made.cores:g} cores")

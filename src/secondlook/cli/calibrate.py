@@ -1,4 +1,4 @@
-"""Make a ranker's scores probabilities, or give them a scale."""
+"""`secondlook calibrate`: turn scores into probabilities, or fit a scale to them."""
 
 from __future__ import annotations
 
@@ -24,30 +24,31 @@ class Kind(StrEnum):
 
 
 def calibrate(
-    ranker: Annotated[Path, typer.Argument(help="The ranker's folder; it is changed.")],
+    ranker: Annotated[Path, typer.Argument(help="Folder of the re-ranker; it is modified.")],
     run: Annotated[
-        str | None, typer.Option(help="A run of this ranker's raw scores: `rerank --raw`.")
+        str | None, typer.Option(help="Run with this re-ranker's raw scores, from `rerank --raw`.")
     ] = None,
-    qrels: Annotated[str | None, typer.Option(help="The judgments.")] = None,
+    qrels: Annotated[str | None, typer.Option(help="Relevance judgments.")] = None,
     corpus: ScaleCorpus = None,
     queries: Annotated[
-        str | None, typer.Option(help="With --corpus: queries, in place of titles.")
+        str | None, typer.Option(help="With --corpus: queries to use instead of document titles.")
     ] = None,
     kind: Annotated[
-        Kind, typer.Option(help="platt has two numbers to fit; isotonic wants 1,000 pairs or more.")
+        Kind,
+        typer.Option(help="Method: platt fits two parameters; isotonic needs 1,000 pairs or more."),
     ] = Kind.platt,
-    relevant_from: Annotated[int, typer.Option(help="The lowest grade that is relevant.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    relevant_from: Annotated[int, typer.Option(help="Lowest grade that counts as relevant.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fit a ranker's relevance scores and store the fit in the ranker.
+    """Calibrate a re-ranker's relevance scores and store the calibration with it.
 
-    With --run and --qrels, scores become probabilities, and a threshold means something. Judgments
-    may name relevant documents only: then all other hits of the run count as not relevant. The
-    error is measured on queries that the fit has not seen (5 folds over queries).
+    With --run and --qrels, scores become probabilities of relevance, so that thresholds are
+    meaningful. If the judgments list relevant documents only, all other documents of the run count
+    as not relevant. The calibration error is measured by 5-fold cross-validation over queries.
 
-    Without judgments, scores get a scale on which related texts lie near 1 and unrelated texts
-    near 0: texts of your own corpus with --corpus, else the built-in reference pairs. The order of
-    documents never changes, nor do raw scores in runs.
+    Without judgments, scores are fitted to a scale on which related texts score near 1 and
+    unrelated texts near 0: texts of your corpus with --corpus, otherwise the built-in reference
+    pairs. Neither the order of documents nor raw scores in runs change.
 
     [bold]Examples[/bold]
 
@@ -60,7 +61,7 @@ def calibrate(
     settings = open_checkpoint(ranker).settings
     if run is not None:
         if qrels is None or corpus is not None:
-            raise typer.BadParameter("needs --qrels, and no --corpus", param_hint="--run")
+            raise typer.BadParameter("needs --qrels, and excludes --corpus", param_hint="--run")
         with busy("reading run and judgments"):
             fitted = _by_judgments(settings, run, qrels, kind, relevant_from)
         calibration: Calibration = fitted.calibration

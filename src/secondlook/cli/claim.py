@@ -41,8 +41,8 @@ def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> N
     ]
     if others:
         raise SecondlookError(
-            f"{folder} was begun with {', '.join(others)}; give the same to go on, or another "
-            "folder to begin anew"
+            f"{folder} was started with {', '.join(others)}; use the same to resume, or another "
+            "folder to start over"
         )
     folder.mkdir(parents=True, exist_ok=True)
     write_at_once(kept, json.dumps({name: value for name, (value, _) in asked.items()}))

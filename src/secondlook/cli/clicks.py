@@ -1,4 +1,4 @@
-"""Make judgments of a click log."""
+"""`secondlook clicks`: relevance judgments from a click log."""
 
 from __future__ import annotations
 
@@ -13,34 +13,45 @@ def clicks(
     log: Annotated[
         Path,
         typer.Argument(
-            help='A line for each page shown: {"query": …, "shown": […], "clicked": […]}, or the '
-            "same as three columns parted by tabs, ids parted by spaces.",
+            help='Click log, one result page a line: {"query": …, "shown": […], "clicked": […]}, '
+            "or the same as three tab-separated columns with space-separated ids.",
             show_default=False,
         ),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="The folder for queries and judgments.", show_default=False
+            "--output", "-o", help="Output folder for queries and judgments.", show_default=False
         ),
     ],
     eta: Annotated[
         float | None,
-        typer.Option(help="Attention falls as 1/rank^eta; found in the log if not given.", min=0),
+        typer.Option(
+            help="Position bias: examination falls as 1/rank^eta; default: estimated from the log.",
+            min=0,
+        ),
     ] = None,
     relevant: Annotated[
-        float, typer.Option(help="Relevant is what so many of those who saw it click.", min=0.001)
+        float,
+        typer.Option(
+            help="Click-through rate, corrected for position, from which a document is relevant.",
+            min=0.001,
+        ),
     ] = 0.2,
     looks: Annotated[
-        float, typer.Option(help="Judged is only what was seen so often.", min=0.001)
+        float,
+        typer.Option(
+            help="Judge a document only if it was examined at least this often.", min=0.001
+        ),
     ] = 2.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Make queries and judgments of a click log, position bias taken out.
+    """Derive queries and relevance judgments from a click log, corrected for position bias.
 
-    People click what stands on top. How steeply their attention falls is found from documents that
-    stood at several ranks for the same query; a click then counts by how few looks it took. OUTPUT
-    is in BEIR's layout, and every ranker that learns from it says that its labels are clicks.
+    Users click on top results more often. Position bias is estimated from documents that were
+    shown at several ranks for the same query, and click rates are corrected for it (position-based
+    model). OUTPUT has BEIR's layout; every re-ranker trained on it records that its labels are
+    clicks.
 
     [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""`secondlook compare`: whether a new run helps, hurts, or nobody can tell."""
+"""`secondlook compare`: significance tests of runs against a baseline."""
 
 import json
 from dataclasses import asdict
@@ -30,58 +30,61 @@ class Requirement(StrEnum):
 
 def compare(
     qrels: Judgments,
-    base: Annotated[str, typer.Argument(metavar="BASE_RUN", help="The run you have now.")],
-    new: Annotated[list[str], typer.Argument(metavar="NEW_RUN", help="Runs to compare with it.")],
+    base: Annotated[str, typer.Argument(metavar="BASE_RUN", help="Baseline run.")],
+    new: Annotated[
+        list[str], typer.Argument(metavar="NEW_RUN", help="Runs to compare with the baseline.")
+    ],
     measures: Annotated[
         list[str] | None,
         typer.Option(
             "--measure",
             "-m",
             metavar="MEASURE",
-            help="As ir-measures spells it; nDCG@10, RR@10 and R@100 if none is given. Each one "
-            "more makes all of them harder to tell: name those you decide by.",
+            help="Measure, in ir-measures notation; default: nDCG@10, RR@10 and R@100. Each "
+            "further measure costs statistical power: name only those you decide by.",
         ),
     ] = None,
     alpha: Annotated[
         float,
         typer.Option(
-            help="The risk of a false alarm, over all runs and measures.", min=0.001, max=0.5
+            help="Significance level, over all runs and measures together.", min=0.001, max=0.5
         ),
     ] = 0.05,
     require: Annotated[
         Requirement | None,
         typer.Option(
-            help="Exit with 3 unless the verdict on every new run is this one and nothing is "
-            "objected to."
+            help="Exit with code 3 unless every new run has this verdict and there are no "
+            "objections."
         ),
     ] = None,
     allow: Annotated[
         list[Reason] | None,
         typer.Option(
-            help="Accept the verdict in spite of this objection: copies among the judged queries, "
-            "equal scores that decide it, queries that a run has no results for, fewer than 25 "
-            "judged queries, an alpha above .1. Repeat the option for more.",
+            help="Accept the verdict despite this objection: duplicated queries, tied scores that "
+            "decide it, queries without results in a run, fewer than 25 judged queries, or an "
+            "alpha above .1. Repeat for more.",
         ),
     ] = None,
     queries: Annotated[
         str | None,
         typer.Option(
-            help="A file of queries, or irds:NAME: those of the same text are counted as one. "
-            "Without it, copies are known by their judgments and results alone."
+            help="Queries: a file, or irds:NAME. Queries with the same text count as one; without "
+            "this option, duplicates are detected by their judgments and results alone."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, unrounded.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, unrounded.")] = False,
     run_format: RunFormat = "auto",
     qrels_format: JudgmentsFormat = "auto",
-    seed: Annotated[int, typer.Option(help="Of the resampling.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the resampling.", min=0)] = 0,
 ) -> None:
-    """Tell whether new runs help, hurt, or whether nobody can tell yet.
+    """Test whether runs are significantly better or worse than a baseline.
 
-    A difference counts where Fisher's randomisation test finds it, corrected (Holm) for every
-    measure and run in the table. Harm in one measure outweighs help in others. Where it cannot be
-    told, you learn how many more judged queries would tell.
+    Differences are tested with Fisher's randomisation test, Holm-adjusted over all measures and
+    runs in the table. A run that is significantly worse in one measure is judged worse, even if it
+    is better in others. Where a difference is not significant, the number of further judged
+    queries that would probably settle it is estimated.
 
-    Objections say why a verdict should not be relied on; --require fails on them unless you --allow
+    Objections are reasons not to rely on a verdict; --require fails on them unless you --allow
     them.
 
     [bold]Examples[/bold]
@@ -150,7 +153,7 @@ def show(found: "Comparisons", allowed: "Collection[Reason]" = ()) -> None:
             how = "Allowed" if one.code in allowed else "Objection"
             console.print(Text(f"{how} ({one.code}): {one.sentence}", style="yellow"))
     for warning in warnings(found):
-        console.print(Text(f"Beware: {warning}", style="yellow"))
+        console.print(Text(f"Warning: {warning}", style="yellow"))
 
 
 def _table(run: "Comparison", found: "Comparisons") -> "Table":

@@ -1,4 +1,4 @@
-"""`secondlook convert`: from one of the field's formats to another."""
+"""`secondlook convert`: convert between file formats."""
 
 from __future__ import annotations
 
@@ -19,32 +19,36 @@ class Kind(StrEnum):
 
 
 def convert(
-    kind: Annotated[Kind, typer.Argument(help="What the file holds.")],
+    kind: Annotated[Kind, typer.Argument(help="Content of the file.")],
     source: Annotated[
         str,
-        typer.Argument(help="A file (.gz, .zst too), a BEIR folder, or irds:ID of ir_datasets."),
+        typer.Argument(
+            help="Source: a file (also .gz, .zst), a BEIR folder, or irds:ID of ir_datasets."
+        ),
     ],
-    target: Annotated[Path, typer.Argument(help="The file to write; .gz and .zst compress it.")],
+    target: Annotated[Path, typer.Argument(help="File to write; .gz and .zst compress it.")],
     from_: Annotated[
         str,
         typer.Option(
-            "--from", "--format", help="beir, msmarco, trec, car or irds; auto looks into the file."
+            "--from",
+            "--format",
+            help="Source format: beir, msmarco, trec, car or irds; auto detects it.",
         ),
     ] = "auto",
     to: Annotated[
         str,
         typer.Option(
             "--to",
-            help="beir, msmarco or trec; auto goes by the target's name: corpus .jsonl beir, .tsv "
-            "msmarco; queries .jsonl beir, .tsv msmarco, .xml trec; qrels .tsv beir, .txt .qrels "
-            ".trec trec; run .trec .run .txt trec, .tsv msmarco.",
+            help="Target format: beir, msmarco or trec; auto goes by the target's name: corpus "
+            ".jsonl beir, .tsv msmarco; queries .jsonl beir, .tsv msmarco, .xml trec; qrels .tsv "
+            "beir, .txt .qrels .trec trec; run .trec .run .txt trec, .tsv msmarco.",
         ),
     ] = "auto",
 ) -> None:
     """Convert a corpus, queries, judgments or a run from one format to another.
 
-    What the target's format has no place for is refused, never dropped.
-    The target appears when it is complete, or not at all.
+    Fields that the target format cannot hold are an error; they are never dropped silently. The
+    target file appears when it is complete, or not at all.
 
     [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""`secondlook depth`: what looking deeper is worth, and what it costs."""
+"""`secondlook depth`: quality and cost by re-ranking depth."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ if TYPE_CHECKING:
 
 
 def depth(
-    qrels: Annotated[str, typer.Argument(metavar="QRELS", help="The judgments.")],
-    first: Annotated[str, typer.Argument(metavar="FIRST_RUN", help="The first look's run.")],
-    second: Annotated[str, typer.Argument(metavar="SECOND_RUN", help="The same hits, re-ranked.")],
+    qrels: Annotated[str, typer.Argument(metavar="QRELS", help="Relevance judgments.")],
+    first: Annotated[str, typer.Argument(metavar="FIRST_RUN", help="First-stage run.")],
+    second: Annotated[
+        str, typer.Argument(metavar="SECOND_RUN", help="The same candidates, re-ranked.")
+    ],
     measure: Annotated[
-        str, typer.Option("--measure", "-m", help="As ir-measures spells it.")
+        str, typer.Option("--measure", "-m", help="Measure, in ir-measures notation.")
     ] = "nDCG@10",
     rate: Annotated[
         float | None,
-        typer.Option(help="Pairs a second, as `rerank` says it; for the time of a query."),
+        typer.Option(help="Scored pairs per second, as `rerank` reports; adds the time per query."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw quality over cost: a .png or .svg.")
+        Path | None, typer.Option(help="Plot quality over cost to this .png or .svg.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show how deep the second look has to go, and what each depth costs.
+    """Show quality and cost for each re-ranking depth.
 
-    For each depth: the measure, the best that any ranker could make of these hits (the ceiling),
-    and how many pairs a query costs. Below the depth, hits stand as the first look had them.
+    For each depth: the measure, its upper bound for any re-ranker of these candidates (the
+    ceiling), and the number of pairs scored per query. Documents below the depth keep their
+    first-stage order.
 
     [bold]Example[/bold]
 

@@ -1,4 +1,4 @@
-"""`secondlook doctor`: what is here, what is usable, and how to get the rest."""
+"""`secondlook doctor`: check the installation and the machine."""
 
 import json
 import os
@@ -30,17 +30,17 @@ CORE = "core"
 def doctor(
     url: Annotated[
         str | None,
-        typer.Option(help="An OpenSearch or Elasticsearch cluster to look for.", metavar="URL"),
+        typer.Option(help="OpenSearch or Elasticsearch cluster to check.", metavar="URL"),
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(help="An index folder to verify: reads all of it.", metavar="INDEX"),
+        typer.Option(help="Index folder to verify; reads all of it.", metavar="INDEX"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is here: versions, CPU and memory, accelerators, extras, engines.
+    """Check the installation: versions, CPU, memory, accelerators, extras and engines.
 
-    What is missing comes with the command that installs it.
+    For each missing package, the command that installs it is shown.
 
     [bold]Examples[/bold]
 
@@ -165,9 +165,7 @@ def engines(
     """Engine → whether it can be used, and what there is to say of it."""
     bm25s = packages[CORE].get("bm25s")
     client = packages.get("opensearch", {}).get("opensearch-py")
-    reachable, cluster = (
-        _cluster(url) if url else (True, "name a cluster with --url to look for it")
-    )
+    reachable, cluster = _cluster(url) if url else (True, "name a cluster with --url to check it")
     return {
         "bm25s": {"usable": bm25s is not None, "note": "in process"},
         "opensearch": {
@@ -199,7 +197,7 @@ def _cluster(url: str) -> tuple[bool, str]:
     except SecondlookError as problem:
         return False, str(problem)
     except (KeyError, TypeError, AttributeError):
-        return False, f"{url} answers, but is no search engine"
+        return False, f"{url} answers, but is not a search engine"
 
 
 def _text(path: Path) -> str:

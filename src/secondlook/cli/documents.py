@@ -27,7 +27,7 @@ def documents_of(source: str) -> Iterable[Document]:
         if store is None:
             raise IndexProblem(
                 f"{source} keeps its texts in {index.card.engine}, which cannot list them here; "
-                "give the corpus file that it was made of"
+                "give the corpus file that it was built from"
             )
         documents = store
     else:

@@ -1,4 +1,4 @@
-"""`secondlook eval`: how good runs are by the judgments."""
+"""`secondlook eval`: evaluate runs against relevance judgments."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ def eval_(
     qrels: Judgments,
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="Runs, likewise; the best of several is in bold."),
+        typer.Argument(metavar="RUN", help="Runs to evaluate; the best of several is in bold."),
     ],
     measures: Annotated[
         list[str] | None,
@@ -28,22 +28,21 @@ def eval_(
             "--measure",
             "-m",
             metavar="MEASURE",
-            help="As ir-measures spells it: nDCG@10, RR@10, R@100 (these if none is given), "
-            "AP(rel=2)@1000, P@5, Judged@10, … Repeat the option for more.",
+            help="Measure, in ir-measures notation: nDCG@10, RR@10, R@100 (the default three), "
+            "AP(rel=2)@1000, P@5, Judged@10, … Repeat for more.",
         ),
     ] = None,
     per_query: Annotated[
-        bool, typer.Option("--per-query", help="Each query's values too.")
+        bool, typer.Option("--per-query", help="Also print the values of each query.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, unrounded.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, unrounded.")] = False,
     run_format: RunFormat = "auto",
     qrels_format: JudgmentsFormat = "auto",
 ) -> None:
-    """Evaluate runs against judgments, as trec_eval -c does.
+    """Evaluate runs against relevance judgments, as trec_eval -c does.
 
-    Ties are broken by document id, descending.
-    Judged queries without results count as zero, and the table says how many there were. A run
-    without results for any judged query is an error.
+    Ties are broken by document id, descending. Judged queries without results count as zero, and
+    the table shows how many there are. A run without results for any judged query is an error.
 
     [bold]Examples[/bold]
 

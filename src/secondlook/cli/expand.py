@@ -1,4 +1,4 @@
-"""`secondlook expand`: predict the queries a document answers, for the first look (doc2query)."""
+"""`secondlook expand`: document expansion by predicted queries (doc2query)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from secondlook.cli.help_layout import VerbApp
 app = VerbApp(
     name="expand",
     cls=DefaultVerb,
-    help="Predict queries for the documents of a corpus (doc2query): "
-    "[b]expand CORPUS --expander E -o EXPANDED[/b], and [b]expand train[/b] to make E.",
+    help="Expand documents with predicted queries (doc2query): "
+    "[b]expand CORPUS --expander E -o EXPANDED[/b]; [b]expand train[/b] trains E.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -36,29 +36,36 @@ _AT_ONCE = 8  # documents: some dozens of rows of the decoder
 @app.command(ITSELF)
 def expand(
     corpus: CorpusSource,
-    expander: Annotated[str, typer.Option(help="What `expand train` made: a folder or a hub id.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The new corpus, .jsonl, .jsonl.gz or .zst.")
+    expander: Annotated[
+        str, typer.Option(help="Model from `expand train`: a folder or a Hugging Face model id.")
     ],
-    count: Annotated[int, typer.Option("-n", help="Queries for each document.", min=1)] = 10,
-    top_k: Annotated[int, typer.Option(help="Each token is drawn from so many.", min=1)] = 10,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Expanded corpus to write: .jsonl, .jsonl.gz or .zst."),
+    ],
+    count: Annotated[int, typer.Option("-n", help="Queries per document.", min=1)] = 10,
+    top_k: Annotated[
+        int,
+        typer.Option(help="Top-k sampling: each token is drawn from the k most probable.", min=1),
+    ] = 10,
     ranker: Annotated[
-        str | None, typer.Option(help="Keep only what this ranker finds answered.")
+        str | None, typer.Option(help="Filter the queries with this re-ranker (Doc2Query--).")
     ] = None,
     keep: Annotated[
-        float, typer.Option(help="With --ranker: the best share of all queries.", min=0, max=1)
+        float,
+        typer.Option(help="With --ranker: share of all queries to keep, best first.", min=0, max=1),
     ] = 0.3,
     corpus_format: CorpusFormat = "auto",
-    seed: Annotated[int, typer.Option(help="Of the draws, with each document's id.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the sampling.")] = 1,
     device: Device = None,
     ray: Ray = None,
     replace: Replace = False,
 ) -> None:
-    """Sample queries that each document may answer.
+    """Expand each document with sampled queries that it may answer.
 
-    The new corpus is the old one with `queries` beside each text: engines index them behind it,
-    people and rankers see the text alone. It appears whole at the end. Interrupted, the same
-    command goes on where it stopped; with --ray, as `weigh` has it.
+    The new corpus has `queries` beside each text: the search engine indexes both, while users and
+    re-rankers see the text alone. The file appears when it is complete. If interrupted, the same
+    command resumes. With --ray, the work is divided as in `weigh`.
 
     [bold]Examples[/bold]
 
@@ -97,26 +104,32 @@ def expand(
 def train(
     corpus: CorpusSource,
     queries: QueriesSource,
-    qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
+    qrels: Annotated[str, typer.Argument(help="Relevance judgments.")],
     base: Annotated[
-        str, typer.Option(help="A seq2seq model (T5, BART) or an encoder: a folder or a hub id.")
+        str,
+        typer.Option(
+            help="Base: a seq2seq model (T5, BART) or an encoder; a folder or a Hugging Face id."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the expander goes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder of the model.")],
     corpus_format: CorpusFormat = "auto",
-    epochs: Annotated[float, typer.Option(help="Times every query is seen.")] = 3.0,
-    max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
-    batch: Annotated[int, typer.Option(help="Queries per step.", min=1)] = 16,
-    learning_rate: Annotated[float, typer.Option(help="At its highest.")] = 1e-4,
-    max_length: Annotated[int, typer.Option(help="Tokens of a passage.", min=16)] = 256,
-    max_query_length: Annotated[int, typer.Option(help="Tokens of a query.", min=4)] = 32,
-    seed: Annotated[int, typer.Option(help="Of order and dropout.")] = 1,
+    epochs: Annotated[float, typer.Option(help="Training epochs.")] = 3.0,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Training steps, instead of epochs.", min=1)
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Batch size: queries per step.", min=1)] = 16,
+    learning_rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 1e-4,
+    max_length: Annotated[int, typer.Option(help="Maximum tokens of a passage.", min=16)] = 256,
+    max_query_length: Annotated[int, typer.Option(help="Maximum tokens of a query.", min=4)] = 32,
+    seed: Annotated[int, typer.Option(help="Random seed of data order and dropout.")] = 1,
     device: Device = None,
 ) -> None:
-    """Learn to ask the queries that passages answer.
+    """Train a model that predicts the queries a passage answers.
 
-    Any seq2seq model of transformers is tuned as it is; an encoder becomes both halves of one.
+    Any seq2seq model of transformers is fine-tuned as it is; an encoder is used as both encoder and
+    decoder of a new one.
 
-    Interrupted, the same command goes on where it last saved.
+    If interrupted, the same command resumes from the last saved step.
 
     [bold]Example[/bold]
 

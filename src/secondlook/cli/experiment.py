@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Experiment(Settings):
     """A change to be judged. Files that are not absolute lie beside the experiment's own."""
 
-    title: str = "Does the second look help?"
+    title: str = "Does re-ranking improve the results?"
     qrels: tuple[str, ...] = Field(min_length=1)
     """Several are taken together, as are several files of queries and of one run."""
     queries: tuple[str, ...] = Field(min_length=1)

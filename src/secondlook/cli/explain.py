@@ -1,4 +1,4 @@
-"""`secondlook explain`: why a document scored as it did."""
+"""`secondlook explain`: why a document got its score."""
 
 import json
 from dataclasses import replace
@@ -18,34 +18,33 @@ _ROWS = 12  # words in the terminal's tables
 
 
 def explain(
-    ranker: Annotated[str, typer.Argument(metavar="RANKER", help="A folder or a hub id.")],
-    query: Annotated[str, typer.Argument(help="What was asked.")],
-    document: Annotated[
-        str, typer.Argument(help="What was found: its text, or its id in --index.")
+    ranker: Annotated[
+        str,
+        typer.Argument(metavar="RANKER", help="Re-ranker: a folder or a Hugging Face model id."),
     ],
+    query: Annotated[str, typer.Argument(help="Text of the query.")],
+    document: Annotated[str, typer.Argument(help="Text of the document, or its id in --index.")],
     index: Annotated[
         Path | None,
-        typer.Option(help="Where the document is: shows both looks' places and shares too."),
+        typer.Option(help="Index folder of the document; also shows its ranks before and after."),
     ] = None,
-    depth: Annotated[
-        int, typer.Option(help="With --index: how many hits the ranker sees.", min=1)
-    ] = 100,
+    depth: Annotated[int, typer.Option(help="With --index: candidates re-ranked.", min=1)] = 100,
     query_type: Annotated[
-        str | None, typer.Option("--type", help="The query's type, if you know it.")
+        str | None, typer.Option("--type", help="Type of the query, if known.")
     ] = None,
     layer: Annotated[
-        int | None, typer.Option(help="Whose attention: 1 is the lowest; all if none is given.")
+        int | None, typer.Option(help="Attention layer to show, 1 is the lowest; default: all.")
     ] = None,
-    head: Annotated[int | None, typer.Option(help="Likewise.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page here as well.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    head: Annotated[int | None, typer.Option(help="Attention head to show; default: all.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write an HTML page to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what each word adds to a score, and how query and document look at each other.
+    """Explain a score: what each word contributes, and the attention between the texts.
 
-    A word's share is what the score loses without it. Attention is shown as the ranker scores and,
-    for comparison, with STRM the other way round. With an index, the document is named by its id,
-    and you also see its place before and after, and how much of its final score is the first look's
-    (see `fuse`).
+    The contribution of a word is the score lost when it is left out. Attention is shown as the
+    re-ranker computes it and, for comparison, with STRM switched the other way. With --index, the
+    document is named by its id, and its ranks before and after re-ranking and the first stage's
+    share of its final score are shown (see `fuse`).
 
     [bold]Examples[/bold]
 
@@ -90,8 +89,8 @@ def _show(said: "Explanation") -> None:
         place = said.standing
         shares = " ".join(f"{value:+.3f} {name}" for name, value in place.parts.items())
         console.print(
-            f"place {place.first_rank} of {place.hits} at the first look, {place.rank} at the "
-            f"second; final score {place.score:.4f} = {shares}"
+            f"rank {place.first_rank} of {place.hits} in the first stage, {place.rank} after "
+            f"re-ranking; final score {place.score:.4f} = {shares}"
         )
     largest = max(
         (abs(w.attribution) for w in (*said.query_words, *said.document_words)), default=0

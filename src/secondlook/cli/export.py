@@ -1,4 +1,4 @@
-"""`secondlook export`: a graph of a ranker, for the engines that are fast on CPUs."""
+"""`secondlook export`: export a re-ranker for ONNX Runtime or OpenVINO."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Engine(StrEnum):
 
 
 class Precision(StrEnum):
-    """In what it is computed."""
+    """Numeric precision."""
 
     fp32 = "fp32"
     bf16 = "bf16"
@@ -26,23 +26,25 @@ class Precision(StrEnum):
 
 
 def export(
-    ranker: Annotated[Path, typer.Argument(help="The ranker's folder; the graph goes into it.")],
-    to: Annotated[Engine, typer.Option(help="What will run it.")] = Engine.openvino,
+    ranker: Annotated[
+        Path, typer.Argument(help="Folder of the re-ranker; the export is written into it.")
+    ],
+    to: Annotated[Engine, typer.Option(help="Inference engine.")] = Engine.openvino,
     precision: Annotated[
         Precision,
         typer.Option(
-            help="fp32: torch's scores to 1e-3. bf16: some three times as fast where the CPU has "
-            "it, as fast elsewhere; half the size. int8: as fast as fp32, a third to half the "
-            "size. Both keep nearly the order of fp32 (Kendall τ above .98 in our tests); measure "
-            "yours with `secondlook eval`.",
+            help="Numeric precision. fp32: within 1e-3 of torch's scores. bf16: about three times "
+            "as fast on CPUs that support it, elsewhere as fast; half the size. int8: as fast as "
+            "fp32, a third to half the size. Both nearly keep the order of fp32 (Kendall τ above "
+            ".98 in our tests); check yours with `secondlook eval`.",
         ),
     ] = Precision.fp32,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Export a ranker for a CPU engine, which is faster there than torch.
+    """Export a re-ranker to ONNX or OpenVINO, which run faster on CPUs than torch.
 
-    From then on every verb that loads the ranker runs the export, and needs no torch. Where the
-    weights change later, the export is refused until it is made anew.
+    All commands that load the re-ranker then use the export and need no torch. If the weights
+    change later, the export is refused until it is made again.
 
     [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""`secondlook fuse`: what the first look's scores add to a ranker's."""
+"""`secondlook fuse`: fusion of first-stage and re-ranking scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = VerbApp(
     name="fuse",
-    help="What the first look's scores add to a ranker's.",
+    help="Combine first-stage and re-ranking scores (score fusion).",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -25,28 +25,33 @@ app = VerbApp(
 
 @app.command()
 def tune(
-    ranker: Annotated[Path, typer.Argument(help="The ranker's folder; it is changed.")],
-    first: Annotated[str, typer.Option(help="The first look's run.")],
-    raw: Annotated[str, typer.Option(help="What `rerank --raw` made of it with this ranker.")],
-    qrels: Annotated[str, typer.Option(help="The judgments.")],
+    ranker: Annotated[Path, typer.Argument(help="Folder of the re-ranker; it is modified.")],
+    first: Annotated[str, typer.Option(help="First-stage run.")],
+    raw: Annotated[
+        str,
+        typer.Option(help="The same run with this re-ranker's raw scores, from `rerank --raw`."),
+    ],
+    qrels: Annotated[str, typer.Option(help="Relevance judgments.")],
     measure: Annotated[
-        str, typer.Option("--measure", "-m", help="What to tune for, as ir-measures spells it.")
+        str, typer.Option("--measure", "-m", help="Measure to tune for, in ir-measures notation.")
     ] = "nDCG@10",
-    folds: Annotated[int, typer.Option(help="Of the cross-validation.", min=2)] = 5,
-    seed: Annotated[int, typer.Option(help="Deals the queries into folds.", min=0)] = 0,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", min=2)] = 5,
+    seed: Annotated[int, typer.Option(help="Random seed of the split into folds.", min=0)] = 0,
     curve: Annotated[
-        Path | None, typer.Option(help="Draw the measure over the weight: a .png or .svg.")
+        Path | None, typer.Option(help="Plot the measure over the weight to this .png or .svg.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option(help="Only measure; leave the ranker as it is.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option(help="Only measure; do not modify the re-ranker.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find the best mix of both looks, and store it in the ranker.
+    """Tune the fusion of first-stage and re-ranking scores, and store it with the re-ranker.
 
-    Tries weights of the first look's score on three scales (min-max, z, and reciprocal ranks) and,
-    for a ranker that reads documents in windows, ways to pool them. The figures are for queries
-    that the choice has not seen. A mix must be better than either look by more than two standard
-    errors, else the better look stays alone. From then on `rerank` and `search` rank so, without
-    being told.
+    Tries weights of the first-stage score with three normalisations (min-max, z-score, reciprocal
+    rank) and, for a re-ranker that reads documents in windows, several poolings. The reported
+    figures are cross-validated. A fusion is kept only if it beats both of its inputs by more than
+    two standard errors; otherwise the better input is used alone. `rerank`, `search` and `serve`
+    then apply what was stored.
 
     [bold]Example[/bold]
 
@@ -80,9 +85,9 @@ def tune(
 
 @app.command()
 def clear(
-    ranker: Annotated[Path, typer.Argument(help="The ranker's folder; it is changed.")],
+    ranker: Annotated[Path, typer.Argument(help="Folder of the re-ranker; it is modified.")],
 ) -> None:
-    """Let a ranker decide alone again.
+    """Remove the stored fusion, so that the re-ranker's scores are used alone.
 
     [bold]Example[/bold]
 
@@ -92,7 +97,7 @@ def clear(
 
     settings = open_checkpoint(ranker).settings
     write_settings(ranker, settings.model_copy(update={"fusion": None}))
-    typer.echo(f"{ranker}: decides alone")
+    typer.echo(f"{ranker}: fusion removed")
 
 
 def _figures(tried: Tuning) -> tuple[Way, dict[str, Any]]:
@@ -151,24 +156,24 @@ def _spelled(best: Way) -> dict[str, Any]:
 def _report(ranker: Path, found: dict[str, Any], settings: RankerSettings, best: Way) -> str:
     gain = found["fused"] - max(found["first"], found["ranker"])
     lines = [
-        f"{found['measure']} over {found['queries']:,} queries, on those the choice had not seen",
-        f"  first look       {found['first']:.4f}",
-        f"  ranker           {found['ranker']:.4f}",
-        f"  both             {found['fused']:.4f}  ({gain:+.4f}, p = {found['p']:.3f})",
+        f"{found['measure']} over {found['queries']:,} queries, cross-validated",
+        f"  first stage      {found['first']:.4f}",
+        f"  re-ranker        {found['ranker']:.4f}",
+        f"  fused            {found['fused']:.4f}  ({gain:+.4f}, p = {found['p']:.3f})",
     ]
     for name, own in found.get("poolings", {}).items():
-        lines.append(f"    {name:<34} ranker {own['ranker']:.4f}  both {own['fused']:.4f}")
+        lines.append(f"    {name:<34} re-ranker {own['ranker']:.4f}  fused {own['fused']:.4f}")
     chosen = (
-        f"{found['weight']:.2f} of the first look, scale {found['scale']}"
+        f"{found['weight']:.2f} first-stage weight, scale {found['scale']}"
         if best.fusion
-        else "the ranker alone"
+        else "the re-ranker alone"
     )
     pooled = f", windows pooled by {found['pooling']}" if best.pooling else ""
     lines.append(f"{ranker}: {chosen}{pooled}{'' if found['stored'] else ' (not stored)'}")
     if found["stored"] and settings.calibration and _with(settings, best).calibration is None:
         lines.append(
-            "its calibration was for another pooling; scores have the scale of the reference pairs "
-            "until it is calibrated anew"
+            "its calibration was for another pooling; scores use the scale of the reference pairs "
+            "until it is calibrated again"
         )
     return "\n".join(lines)
 
@@ -179,7 +184,7 @@ def _draw(path: Path, tried: Tuning, best: Way, measure: str) -> None:
 
     means = dict(zip(tried.ways, tried.values.mean(axis=1), strict=True))
     own = {way.fusion: mean for way, mean in means.items() if way.pooling == best.pooling}
-    with plotted(path, "weight of the first look", measure) as axes:
+    with plotted(path, "weight of the first stage", measure) as axes:
         for scale in dict.fromkeys(fusion.scale for fusion in own if fusion):
             points = [(f.weight, mean) for f, mean in own.items() if f and f.scale == scale]
             axes.plot(*zip((0.0, own[None]), *points, strict=True), marker=".", label=scale)

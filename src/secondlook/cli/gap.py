@@ -13,23 +13,25 @@ if TYPE_CHECKING:
 
 
 def gap(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="Its file, or irds:NAME.")],
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="Corpus: a file, or irds:NAME.")],
     ranker: Annotated[
         str | None,
-        typer.Option(help="A ranker or base: how many words its tokenizer splits is told too."),
+        typer.Option(
+            help="Re-ranker or base model: also report how many words its tokenizer splits."
+        ),
     ] = None,
     documents: Annotated[
-        int, typer.Option(help="Read so many at most; 0 reads all.", min=0)
+        int, typer.Option(help="Documents to read at most; 0 reads all.", min=0)
     ] = 100_000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     corpus_format: Annotated[
-        str, typer.Option("--format", help="Of the corpus, or auto.")
+        str, typer.Option("--format", help="Corpus format; auto detects it.")
     ] = "auto",
 ) -> None:
-    """Tell how much of a corpus's vocabulary is not general English, and whether to adapt.
+    """Measure how far a corpus's vocabulary is from general English.
 
-    The corpus's 10,000 most frequent words are looked up among those of general English (the
-    wordfreq package), as DR-BERT did to justify adapting the base to its domain.
+    Compares the 10,000 most frequent words of the corpus with those of general English (the
+    wordfreq package), as DR-BERT did, and advises whether to adapt the base model to the domain.
 
     [bold]Example[/bold]
 

@@ -1,4 +1,4 @@
-"""Make queries and judgments of a corpus alone."""
+"""`secondlook generate`: training queries generated from a corpus."""
 
 from __future__ import annotations
 
@@ -19,29 +19,35 @@ _AT_ONCE = 8  # passages
 
 def generate(
     corpus: CorpusSource,
-    index: Annotated[Path, typer.Option(help="The index folder of this corpus.")],
+    index: Annotated[Path, typer.Option(help="Index folder of this corpus.")],
     expander: Annotated[
-        str, typer.Option(help="Who asks: what `expand train` made, or a seq2seq model's hub id.")
+        str,
+        typer.Option(
+            help="Query generator: from `expand train`, or a seq2seq model on Hugging Face."
+        ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder for queries and judgments.")
+        Path, typer.Option("--output", "-o", help="Output folder for queries and judgments.")
     ],
-    passages: Annotated[int, typer.Option(help="Asked of so many, drawn at random.", min=1)] = 1000,
-    count: Annotated[int, typer.Option("-n", help="Queries for each of them.", min=1)] = 3,
+    passages: Annotated[
+        int, typer.Option(help="Passages to generate from, drawn at random.", min=1)
+    ] = 1000,
+    count: Annotated[int, typer.Option("-n", help="Queries per passage.", min=1)] = 3,
     within: Annotated[
-        int, typer.Option(help="Kept is what brings its passage back so high.", min=1)
+        int, typer.Option(help="Keep a query only if its passage ranks in the top N.", min=1)
     ] = 10,
     ranker: Annotated[
-        str | None, typer.Option(help="Search with the second look too, at the best 100 hits.")
+        str | None,
+        typer.Option(help="Check the ranks with this re-ranker, on the top 100 candidates."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the draws.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the sampling.")] = 1,
     device: Device = None,
 ) -> None:
-    """Make queries of passages, and keep those that find their passage again.
+    """Generate training queries from a corpus, and keep those that retrieve their passage.
 
-    For a corpus without judgments and clicks. OUTPUT is in BEIR's layout; asked.jsonl in it lists
-    every query with the rank of its passage, also those that were left out. Every ranker that
-    learns from it says that its labels are generated. Interrupted, the same command goes on.
+    For a corpus without judgments or clicks. OUTPUT has BEIR's layout; asked.jsonl in it lists all
+    queries with the rank of their passage, including those that were dropped. Every re-ranker
+    trained on it records that its labels are generated. If interrupted, the same command resumes.
 
     [bold]Example[/bold]
 
@@ -84,8 +90,8 @@ def generate(
     queries, qrels = brought_back(everything)
     if not queries:
         raise SecondlookError(
-            f"none of {len(everything):,} queries brought its passage back; {listed} lists them: "
-            "raise --within, or take an expander that asks better"
+            f"none of {len(everything):,} generated queries retrieved its passage in the top "
+            f"{within}; {listed} lists them: raise --within, or use a better --expander"
         )
     looks = "BM25" if ranker is None else f"BM25 and {base_name(ranker)}"
     origin = (

@@ -1,4 +1,4 @@
-"""Fill an engine with a corpus."""
+"""`secondlook index`: index a corpus for first-stage retrieval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Engine(StrEnum):
-    """Where the first look happens."""
+    """First-stage search engines."""
 
     bm25s = "bm25s"
     opensearch = "opensearch"
@@ -26,42 +26,43 @@ class Engine(StrEnum):
 
 def index(
     corpus: Annotated[
-        str, typer.Argument(help="A file or folder of documents, or irds:NAME of ir_datasets.")
+        str,
+        typer.Argument(help="Corpus: a file or folder of documents, or irds:NAME of ir_datasets."),
     ],
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="The index folder to make.")],
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder to create.")],
     engine: Annotated[
-        Engine, typer.Option(help="bm25s runs in this process; opensearch on a cluster.")
+        Engine,
+        typer.Option(help="Search engine: bm25s runs in this process, opensearch on a cluster."),
     ] = Engine.bm25s,
     corpus_format: CorpusFormat = "auto",
-    k1: Annotated[float, typer.Option(help="BM25's saturation of term frequency.", min=0)] = 0.9,
-    b: Annotated[float, typer.Option(help="BM25's weight of document length.", min=0, max=1)] = 0.4,
+    k1: Annotated[float, typer.Option(help="BM25 k1: term-frequency saturation.", min=0)] = 0.9,
+    b: Annotated[
+        float, typer.Option(help="BM25 b: document-length normalisation.", min=0, max=1)
+    ] = 0.4,
     url: Annotated[
         list[str] | None,
         typer.Option(
-            help="A node of the cluster, or its load balancer. Default: OPENSEARCH_URL, or "
-            "http://localhost:9200."
+            help="Node or load balancer of the cluster; repeat for more. Default: OPENSEARCH_URL, "
+            "or http://localhost:9200."
         ),
     ] = None,
     discover: Annotated[
         bool,
-        typer.Option(help="Ask the cluster for its other nodes, for when the named ones fail."),
+        typer.Option(help="Discover the other nodes of the cluster, for failover."),
     ] = True,
     name: Annotated[
-        str | None, typer.Option(help="The index's name on the cluster; default: the folder's.")
+        str | None, typer.Option(help="Name of the index on the cluster; default: the folder's.")
     ] = None,
     shards: Annotated[int, typer.Option(help="Primary shards on the cluster.", min=1)] = 1,
-    replicas: Annotated[int, typer.Option(help="Copies of each shard.", min=0)] = 0,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Build anew what INDEX already holds.")
-    ] = False,
+    replicas: Annotated[int, typer.Option(help="Replicas of each shard.", min=0)] = 0,
+    replace: Annotated[bool, typer.Option("--replace", help="Rebuild INDEX if it exists.")] = False,
 ) -> None:
-    """Index a corpus for the first look.
+    """Index a corpus for first-stage retrieval (BM25).
 
-    BEIR, MS MARCO, Pyserini's JSON, TREC CAR and ir_datasets corpora are read as they are, gz and
-    zst included.
-    INDEX is a folder; `search`, `retrieve` and `rerank` need nothing else.
+    Reads BEIR, MS MARCO, Pyserini JSON, TREC CAR and ir_datasets corpora, also compressed (gz,
+    zst). INDEX is a folder; `search`, `retrieve` and `rerank` need nothing else.
 
-    An interrupted run leaves no half index; run it again (on a cluster it goes on where it was).
+    An interrupted command leaves no partial index; run it again (on a cluster it resumes).
 
     [bold]Examples[/bold]
 
@@ -75,7 +76,7 @@ def index(
     from secondlook.retrieve.folder import CARD, Index
 
     if (folder / CARD).exists() and not replace:
-        raise IndexProblem(f"{folder} is an index already; build it anew with --replace")
+        raise IndexProblem(f"{folder} is already an index; rebuild it with --replace")
 
     class Documents:  # an engine may have to read them a second time
         def __iter__(self) -> Iterator[Document]:

@@ -1,4 +1,4 @@
-"""Make an API key for a server."""
+"""`secondlook key`: create an API key for a server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import typer
 
 
 def key(
-    name: Annotated[str, typer.Argument(help="Who will hold it; the server's log says this name.")],
-    keys: Annotated[Path, typer.Option(help="The file its hash is added to.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of the key's holder, as it appears in the server's log.")
+    ],
+    keys: Annotated[Path, typer.Option(help="Key file to add the key's hash to.")],
 ) -> None:
-    """Make a key for `secondlook serve --keys` and print it, this once.
+    """Create an API key for `secondlook serve --keys`, and print it once.
 
-    The file holds a hash only. To take a key back, delete its line and send the server SIGHUP.
+    The file stores only a hash. To revoke a key, delete its line and send the server SIGHUP.
 
     [bold]Example[/bold]
 

@@ -1,4 +1,4 @@
-"""Make training groups from judgments and a first look."""
+"""`secondlook mine`: training groups with hard negatives."""
 
 from __future__ import annotations
 
@@ -29,58 +29,64 @@ _AT_ONCE = 256  # queries of a part: little to lose by a kill
 def mine(
     corpus: Annotated[
         str,
-        typer.Argument(help="The texts: an index folder, or a corpus as `secondlook index` reads."),
+        typer.Argument(
+            help="Documents: an index folder, or a corpus as `secondlook index` reads it."
+        ),
     ],
     queries: QueriesSource,
-    qrels: Annotated[str, typer.Argument(help="Their judgments, or irds:NAME.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The group file to write.")],
+    qrels: Annotated[str, typer.Argument(help="Relevance judgments: a file, or irds:NAME.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Group file to write (Parquet).")],
     run: Annotated[
         str | None,
         typer.Option(
-            help="The first look; without it the index is asked. Any run format will do, "
-            "and lists of candidates (qid, tab, doc ids)."
+            help="Run to draw candidates from, in any run format or as lists (query id, tab, "
+            "document ids). Default: retrieve them from the index."
         ),
     ] = None,
     negatives: Annotated[
-        int, typer.Option(help="Negatives drawn per query from the first look.", min=0)
+        int, typer.Option(help="Hard negatives drawn per query from the candidates.", min=0)
     ] = 20,
     all_: Annotated[
         bool,
-        typer.Option("--all", help="Keep every candidate instead, duplicates too: for validation."),
+        typer.Option(
+            "--all", help="Keep all candidates instead, duplicates included: for validation."
+        ),
     ] = False,
     ranks: Annotated[
-        str, typer.Option(help="Where candidates stand in the first look, from-to.")
+        str, typer.Option(help="First-stage ranks to draw candidates from, FROM-TO.")
     ] = "1-100",
     random: Annotated[
-        int, typer.Option(help="More negatives, drawn from the whole corpus.", min=0)
+        int,
+        typer.Option(help="Additional random negatives per query, from the whole corpus.", min=0),
     ] = 0,
     judged: Annotated[
-        bool, typer.Option("--judged", help="Every document judged not relevant is a negative too.")
+        bool,
+        typer.Option("--judged", help="Also use all documents judged not relevant as negatives."),
     ] = False,
     positive_grade: Annotated[
-        int, typer.Option(help="From this grade on a document is a positive.", min=1)
+        int, typer.Option(help="Lowest grade that makes a document a positive.", min=1)
     ] = 1,
     add_positives: Annotated[
         bool | None,
         typer.Option(
             "--add-positives/--found-only",
-            help="Whether positives that the first look did not find are put in; by default they "
-            "are, unless with --all.",
+            help="Whether to add positives that are not among the candidates; default: yes, except "
+            "with --all.",
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed draws other negatives.")] = 7,
+    seed: Annotated[int, typer.Option(help="Random seed of the sampling.")] = 7,
     ray: Ray = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Make training groups: each query with positives and hard negatives, texts included.
+    """Mine training groups: queries with positives and hard negatives, texts included.
 
-    Negatives are drawn from the first look's candidates: never a judged positive, never a text
-    that repeats one (but for case and punctuation, or with .8 of its three-word runs in common),
-    and no text twice. With --all the first look is kept as it is, to validate on.
+    Negatives are drawn from the first-stage candidates. Judged positives, near-duplicates of them
+    (equal but for case and punctuation, or sharing .8 of their word trigrams) and repeated texts
+    are never drawn. With --all the candidates are kept as they are, for validation.
 
-    With --ray queries are mined in parts by workers of one core each, which open the same index
-    folder; parts that are done survive the loss of workers and of this program.
+    With --ray, single-core workers mine parts of the queries from the same index folder; finished
+    parts survive the loss of workers and of this program.
 
     [bold]Examples[/bold]
 
@@ -159,8 +165,8 @@ def _on_ray(job: _Job, address: str) -> Counts:
     index = Path(job.corpus).absolute()
     if not (index / CARD).is_file():
         raise SecondlookError(
-            f"with --ray workers open an index folder, and {job.corpus} is none; make one with: "
-            f"secondlook index {job.corpus} my.index"
+            f"with --ray workers open an index folder, and {job.corpus} is not one; create it "
+            f"with: secondlook index {job.corpus} my.index"
         )
     fingerprint = read_card(index).fingerprint
     digest = sha256()
@@ -235,7 +241,7 @@ def _first_look(
     if settings.negatives:
         raise SecondlookError(
             "candidates come from a run or an index; give --run, or an index folder instead of the "
-            "corpus, or take only random or judged negatives (--negatives 0)"
+            "corpus, or use random or judged negatives only (--negatives 0)"
         )
     return ()
 

@@ -1,4 +1,4 @@
-"""Say what a demand takes before it is spent."""
+"""`secondlook plan`: estimate machines, latency and cost."""
 
 from __future__ import annotations
 
@@ -19,47 +19,50 @@ if TYPE_CHECKING:
 
 
 def plan(
-    qps: Annotated[str, typer.Option(help="Queries per second at the peak, as in 2000 or 2k.")],
+    qps: Annotated[str, typer.Option(help="Peak load, queries per second, as in 2000 or 2k.")],
     p99: Annotated[
-        str, typer.Option(help="What 99 of 100 requests may take at most, as in 150ms or 2s.")
+        str, typer.Option(help="Target for the 99th percentile of latency, as in 150ms or 2s.")
     ],
-    corpus: Annotated[str, typer.Option(help="Passages, as in 1e9 or 8.8M.")],
-    candidates: Annotated[int, typer.Option(help="Re-ranked for each query.", min=1)] = 100,
-    bench: Annotated[Path, typer.Option(help="What `secondlook bench` measured.")] = Path(
+    corpus: Annotated[str, typer.Option(help="Corpus size in passages, as in 1e9 or 8.8M.")],
+    candidates: Annotated[int, typer.Option(help="Candidates re-ranked per query.", min=1)] = 100,
+    bench: Annotated[Path, typer.Option(help="Measurements from `secondlook bench`.")] = Path(
         "bench.json"
     ),
     prices: Annotated[
         Path | None,
         typer.Option(
-            help="Machines and their prices, a TOML file; examples/prices.toml is one. Without it "
-            "the bench's machine is the only one, and costs nothing."
+            help="Machine types and prices: a TOML file such as examples/prices.toml. Default: the "
+            "benchmarked machine, without a price."
         ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="As in 'openvino bf16'; default: the fastest measured.")
+        str | None,
+        typer.Option(
+            help="Back end and precision, as in 'openvino bf16'; default: the fastest measured."
+        ),
     ] = None,
     length: Annotated[
-        float, typer.Option(help="Tokens of a query with a passage, on average.", min=1)
+        float, typer.Option(help="Average tokens of a query and passage together.", min=1)
     ] = 128.0,
     cached: Annotated[
-        float, typer.Option(help="The share of requests a cache answers.", min=0, max=0.99)
+        float, typer.Option(help="Share of requests answered from a cache.", min=0, max=0.99)
     ] = 0.0,
     train_pairs: Annotated[
-        str, typer.Option(help="Pairs to train on: queries x documents x epochs.")
+        str, typer.Option(help="Training pairs: queries x documents x epochs.")
     ] = "15M",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how many machines a demand takes, what they cost, and what would save most.
+    """Estimate machines, latency and cost for a given load, and what would save most.
 
-    Requests come at random, wait, are scored in chunks with others and answered: that is simulated
-    event by event, with the times that `secondlook bench` measured, because a p99 does not follow
-    from averages. The second look's fleet is the cheapest that keeps the p99, and one machine more,
-    which may fail. The first look is planned where the bench measured it (`bench --index`): its
-    shards are as small as the p99 asks for, each with two copies.
+    Random arrivals, queueing and batched scoring are simulated event by event with the times that
+    `secondlook bench` measured, since a 99th percentile cannot be derived from averages. For
+    re-ranking, the cheapest fleet that meets --p99 is chosen, plus one machine that may fail. The
+    first stage is planned if it was measured (`bench --index`): its shards are small enough for
+    the target, with two copies each.
 
-    Assumed, not measured: a first look's time grows with its passages; machines differ from the
-    bench's by cores, efficiency and speed as --prices says; expanding a passage costs 40 times
-    scoring it, training on a pair 3 times.
+    Assumed, not measured: retrieval time grows linearly with the number of passages; machines
+    differ from the benchmarked one in cores, efficiency and speed as given in --prices; expanding
+    a passage costs 40 times as much as scoring it, training on a pair 3 times.
 
     [bold]Examples[/bold]
 
@@ -77,7 +80,7 @@ def plan(
     offers = read_prices(prices) if prices else _this_machine(measured)
     rate = count(qps)
     if rate < 1:
-        raise SecondlookError(f"--qps {qps!r} must be one query per second at least")
+        raise SecondlookError(f"--qps {qps!r} must be at least one query per second")
     demand = Demand(
         rate,
         candidates,
@@ -93,7 +96,7 @@ def plan(
         made = planner.plan(demand, runs)
     except Infeasible as problem:
         ways = "; ".join(lever.change for lever in levers(planner, demand, runs, None))
-        hint = f". What would do: {ways}" if ways else ""
+        hint = f". What would meet it: {ways}" if ways else ""
         raise Infeasible(f"{problem}{hint}") from problem
     pulled = levers(planner, demand, runs, made)
     if as_json:
@@ -130,16 +133,16 @@ def _show(demand: Demand, measured: Bench, offers: Prices, made: Plan, pulled: l
     money = f"{made.currency}/month" if made.monthly else ""
     table = Table("", "machines", "cores", "memory", "busy", money, box=box.SIMPLE_HEAD)
     if made.first:
-        name = f"first look, {made.first.shards} shards x {made.first.copies}"
+        name = f"first stage, {made.first.shards} shards x {made.first.copies}"
         table.add_row(name, *_cells(made.first, priced=bool(money)))
-    table.add_row(f"second look, {made.engine}", *_cells(made.second, priced=bool(money)))
+    table.add_row(f"re-ranking, {made.engine}", *_cells(made.second, priced=bool(money)))
     if made.storage_gb is not None:
         paid = f"{made.storage_monthly:,.0f}" if money else ""
         table.add_row(f"storage, {made.storage_gb:,.0f} GB", "", "", "", "", paid)
     if money:
-        table.add_row("together", "", f"{made.cores:,.0f}", "", "", f"{made.monthly:,.0f}")
+        table.add_row("total", "", f"{made.cores:,.0f}", "", "", f"{made.monthly:,.0f}")
     console.print(table)
-    looks = "both looks" if made.first else "the second look alone"
+    looks = "both stages" if made.first else "re-ranking alone"
     console.print(
         f"p50 {made.p50 * 1000:,.0f} ms, p99 {made.p99 * 1000:,.0f} ms of "
         f"{demand.p99 * 1000:,.0f}, {looks}"
@@ -169,9 +172,11 @@ def _missing(measured: Bench, offers: Prices) -> list[str]:
     """What the plan does not know."""
     said = [f"prices of {offers.dated}"] if any(m.hourly for m in offers.machines.values()) else []
     if measured.first_look is None:
-        said.append("the first look was not measured, and is not planned: bench --index")
+        said.append(
+            "the first stage was not measured, so it is not planned; measure it with: bench --index"
+        )
     if measured.request_seconds is None:
-        said.append("what HTTP adds was not measured: bench --url")
+        said.append("the HTTP overhead was not measured; measure it with: bench --url")
     if measured.load is not None and measured.load > 0.5:
         said.append(f"the bench ran beside other programs (load {measured.load:.1f})")
     return said

@@ -1,4 +1,4 @@
-"""Take documents out of an index."""
+"""`secondlook remove`: remove documents from an index."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import typer
 
 
 def remove(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
-    doc_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Documents to remove.")],
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder.")],
+    doc_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Ids of the documents to remove.")
+    ],
 ) -> None:
-    """Remove documents from an index on a cluster; all of them, or none if one is unknown.
+    """Remove documents from an index on a cluster.
+
+    If one id is unknown, none is removed.
 
     [bold]Example[/bold]
 

@@ -1,4 +1,4 @@
-"""`secondlook report`: one page that shows whether a change helps, where and how surely."""
+"""`secondlook report`: an HTML report of a comparison."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 
 def report(
     experiment: Annotated[
-        Path, typer.Argument(metavar="EXPERIMENT", help="A TOML file; see the example.")
+        Path,
+        typer.Argument(
+            metavar="EXPERIMENT", help="TOML file that names the runs; see the example."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")],
-    seed: Annotated[int, typer.Option(help="Of the resampling.", min=0)] = 0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
+    seed: Annotated[int, typer.Option(help="Random seed of the resampling.", min=0)] = 0,
 ) -> None:
-    """Write one HTML file that shows whether a change helps, where, and how surely.
+    """Write an HTML report that compares a run with a baseline.
 
-    The page needs no network: verdict first, then the figures, every query, breakdowns, the depth
-    curve, calibration, the most helped and most hurt queries, lineage and commands.
+    The page is one file and needs no network: the verdict, the figures, all queries, breakdowns,
+    the depth curve, calibration, the queries with the largest gains and losses, lineage and
+    commands.
 
     [bold]Example[/bold]
 
@@ -45,7 +49,7 @@ def report(
       qrels = ["qrels/test.tsv"]
       queries = ["queries.jsonl"]
       base = ["bm25.trec"]
-      new = ["second.trec"]
+      new = ["reranked.trec"]
       corpus = "my.index"
       ranker = "my.ranker"
       measures = ["nDCG@10", "RR@10"]

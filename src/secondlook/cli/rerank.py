@@ -1,4 +1,4 @@
-"""Take the second look at a run."""
+"""`secondlook rerank`: re-rank a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Backend(StrEnum):
-    """What runs a ranker."""
+    """Inference back ends."""
 
     auto = "auto"
     torch = "torch"
@@ -32,7 +32,7 @@ class Backend(StrEnum):
 
 
 class Precision(StrEnum):
-    """In what it is computed."""
+    """Numeric precision."""
 
     auto = "auto"
     fp32 = "fp32"
@@ -41,16 +41,16 @@ class Precision(StrEnum):
 
 
 def rerank(
-    run: Annotated[str, typer.Argument(help="The first look's run.")],
-    index: Annotated[Path, typer.Option(help="The index folder that holds the texts.")],
-    queries: Annotated[str, typer.Option(help="A file of queries, or irds:NAME.")],
-    ranker: Annotated[str, typer.Option(help="A ranker: a folder or a hub id.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")],
+    run: Annotated[str, typer.Argument(help="First-stage run.")],
+    index: Annotated[Path, typer.Option(help="Index folder that holds the texts.")],
+    queries: Annotated[str, typer.Option(help="Queries: a file, or irds:NAME.")],
+    ranker: Annotated[str, typer.Option(help="Re-ranker: a folder or a Hugging Face model id.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Run file to write.")],
     depth: Annotated[
         int | None,
         typer.Option(
-            help="Re-rank only the best so many hits of a query; the others stay below them in "
-            "the order they had.",
+            help="Re-rank only the top N candidates of each query; the others stay below them in "
+            "their old order.",
             min=1,
         ),
     ] = None,
@@ -58,36 +58,40 @@ def rerank(
         str | None,
         typer.Option(
             metavar="RANKER:KEEP",
-            help="Let a cheaper ranker choose the KEEP hits of each query that this one sees; the "
-            "others stay below them in the order they had.",
+            help="Let a cheaper re-ranker choose the KEEP candidates of each query that this one "
+            "scores; the others stay below them in their old order.",
         ),
     ] = None,
     raw: Annotated[
         bool,
         typer.Option(
             "--raw",
-            help="Write the ranker's own scores, not fused, a line for each window, and nothing "
-            "that was not scored: what `fuse tune` and `calibrate` learn from.",
+            help="Write raw scores without fusion, one line per window, scored documents only: the "
+            "input of `fuse tune` and `calibrate`.",
         ),
     ] = False,
     backend: Annotated[
-        Backend, typer.Option(help="What runs it; auto takes the fastest export, else torch.")
+        Backend, typer.Option(help="Inference back end; auto: the fastest export, else torch.")
     ] = Backend.auto,
     precision: Annotated[
-        Precision, typer.Option(help="auto takes what the ranker was exported to, else fp32.")
+        Precision,
+        typer.Option(
+            help="Numeric precision: fp32, bf16 or int8; auto: that of the export, else fp32."
+        ),
     ] = Precision.auto,
     ray: Ray = None,
     replace: Replace = False,
 ) -> None:
-    """Score every hit of a run anew with a ranker.
+    """Re-rank a retrieval run with a re-ranker.
 
-    The new run appears whole at the end. Interrupted, the same command goes on where it stopped.
-    A run that is there already is made anew only with --replace.
-    How texts are cut, marked and pooled, and what the first look's scores add, is the ranker's own
-    affair: there are no flags for it.
+    The run file appears when it is complete. If interrupted, the same command resumes. An existing
+    run is overwritten only with --replace.
 
-    With --ray the pairs are scored in parts by workers of one core each, which must see the same
-    folders; parts that are done survive the loss of workers and of this program.
+    Truncation, markers, pooling of windows and score fusion are settings of the re-ranker, stored
+    with it: there are no options for them here.
+
+    With --ray, single-core workers that see the same folders score parts of the pairs; finished
+    parts survive the loss of workers and of this program.
 
     [bold]Examples[/bold]
 
@@ -127,7 +131,7 @@ def rerank(
     tag = run_tag(raw=raw, fused=fused, tail=tail)
     if ray is not None:
         if chooser or raw:
-            raise typer.BadParameter("takes neither --cascade nor --raw yet", param_hint="--ray")
+            raise typer.BadParameter("does not support --cascade or --raw yet", param_hint="--ray")
         tools = partial(
             reranker, index.absolute(), reachable(ranker), backend.value, precision.value
         )
@@ -188,7 +192,7 @@ def _on_ray(
 
 
 class Watched:
-    """A ranker, with what a person wants to know of its work."""
+    """A ranker that counts scored pairs, truncated texts and elapsed time."""
 
     def __init__(self, source: str, backend: Backend, precision: Precision) -> None:
         from secondlook.model.checkpoint import open_checkpoint
@@ -265,7 +269,7 @@ def _cascade(given: str | None) -> tuple[str, int]:
         return "", 0
     name, _, keep = given.rpartition(":")
     if not (name and keep.isdecimal() and int(keep)):
-        raise typer.BadParameter(f"{given!r} is not RANKER:KEEP, such as small.ranker:100")
+        raise typer.BadParameter(f"{given!r} is not RANKER:KEEP, as in small.ranker:100")
     return name, int(keep)
 
 

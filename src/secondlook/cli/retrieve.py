@@ -1,4 +1,4 @@
-"""Run many queries against an index."""
+"""`secondlook retrieve`: first-stage retrieval for many queries."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _BATCH = 64
 
 
 def retrieve(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder.")],
     queries: QueriesSource,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")],
-    k: Annotated[int, typer.Option("-k", help="Hits per query.", min=1)] = 1000,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Run file to write.")],
+    k: Annotated[int, typer.Option("-k", help="Documents per query.", min=1)] = 1000,
     judged: Annotated[
-        str | None, typer.Option(help="Only the queries that this qrels file judges.")
+        str | None, typer.Option(help="Retrieve only for the queries judged in this qrels file.")
     ] = None,
     query_format: Annotated[
-        str, typer.Option("--format", help="The queries' format; auto looks at the file.")
+        str, typer.Option("--format", help="Format of the queries; auto detects it.")
     ] = "auto",
-    tag: Annotated[str, typer.Option(help="The run's name in a TREC file.")] = "secondlook",
+    tag: Annotated[str, typer.Option(help="Run tag in a TREC file.")] = "secondlook",
 ) -> None:
-    """Take the first look for every query and write a run.
+    """Retrieve the top-k documents for each query and write a TREC run.
 
-    The run is in TREC's format (or MS MARCO's, if it ends in .tsv; .gz and .zst compress) and
-    appears whole at the end: an interrupted run leaves none.
+    A name that ends in .tsv gives MS MARCO's format; .gz and .zst compress. The file appears when
+    it is complete.
 
     [bold]Example[/bold]
 

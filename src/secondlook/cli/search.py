@@ -1,4 +1,4 @@
-"""Ask an index one question."""
+"""`secondlook search`: search an index from the terminal."""
 
 from __future__ import annotations
 
@@ -21,21 +21,17 @@ _SNIPPET = 240  # characters
 
 
 def search(
-    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index folder.")],
-    words: Annotated[str, typer.Argument(help="What to look for.")],
-    k: Annotated[int, typer.Option("-k", help="How many hits to show.", min=1)] = 10,
-    ranker: Annotated[
-        str | None, typer.Option(help="Take the second look too, with this ranker.")
-    ] = None,
-    depth: Annotated[
-        int, typer.Option(help="How many hits of the first look the ranker sees.", min=1)
-    ] = 100,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder.")],
+    words: Annotated[str, typer.Argument(help="Query text.")],
+    k: Annotated[int, typer.Option("-k", help="Results to show.", min=1)] = 10,
+    ranker: Annotated[str | None, typer.Option(help="Re-rank with this re-ranker.")] = None,
+    depth: Annotated[int, typer.Option(help="First-stage candidates to re-rank.", min=1)] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Search an index and show the best hits, the matched words highlighted.
+    """Search an index and show the top results, matched words highlighted.
 
-    With a ranker, both looks stand side by side, and each hit of the second shows how far it moved.
-    Of a document that the ranker reads in windows, its best window is shown.
+    With --ranker, first-stage and re-ranked results are shown side by side, with each document's
+    change of rank. For a re-ranker that reads documents in windows, the best window is shown.
 
     [bold]Examples[/bold]
 
@@ -60,7 +56,7 @@ def search(
 
         typer.echo(json.dumps(_for_machines(looks, hits, texts, k), ensure_ascii=False))
     elif not texts:
-        typer.echo("nothing found: no document shares a word with the query", err=True)
+        typer.echo("no results: no document contains a word of the query", err=True)
     else:
         from rich.console import Console
 
@@ -135,7 +131,7 @@ def _table(
     from rich import box
     from rich.table import Table
 
-    names = ["first look", "second look"] if len(looks) > 1 else ["hit"]
+    names = ["first stage", "re-ranked"] if len(looks) > 1 else ["hit"]
     table = Table("", *names, box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
     before = {hit.doc_id: rank for rank, hit in enumerate(looks[0].hits, start=1)}
     for rank, row in enumerate(zip(*(look.hits[:k] for look in looks), strict=True), start=1):

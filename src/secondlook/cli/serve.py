@@ -1,4 +1,4 @@
-"""Serve rankers over HTTP."""
+"""`secondlook serve`: serve re-rankers over HTTP."""
 
 from __future__ import annotations
 
@@ -9,89 +9,110 @@ import typer
 
 
 def serve(
-    ranker: Annotated[str, typer.Argument(help="A ranker: a folder or a hub id.")],
+    ranker: Annotated[str, typer.Argument(help="Re-ranker: a folder or a Hugging Face model id.")],
     index: Annotated[
-        Path | None, typer.Option(help="An index folder, for /v1/search and the search page.")
+        Path | None, typer.Option(help="Index folder, for /v1/search and the search page.")
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=RANKER", help="One more ranker, by the name clients ask for."),
+        typer.Option(
+            metavar="NAME=RANKER", help="Another re-ranker and the name that clients request it by."
+        ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; 0.0.0.0: on all addresses, and then with --keys.")
+        str,
+        typer.Option(help="Address to listen on; 0.0.0.0: all addresses, which requires --keys."),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 8080,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0: any free port.", min=0, max=65535)
+    ] = 8080,
     workers: Annotated[
         int,
         typer.Option(
-            help="Processes. One drives all cores; more are for machines of several sockets.", min=1
+            help="Worker processes. One uses all cores; use more on machines with several sockets.",
+            min=1,
         ),
     ] = 1,
     keys: Annotated[
-        Path | None, typer.Option(help="A file of API keys; see: secondlook key --help.")
+        Path | None, typer.Option(help="File of API keys; see `secondlook key --help`.")
     ] = None,
     no_keys: Annotated[
         bool,
-        typer.Option("--no-keys", help="Let anybody ask, from other machines too."),
+        typer.Option("--no-keys", help="Accept requests without a key, from other machines, too."),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A host name to answer to, without port. Default: any, or on 127.0.0.1 only "
-            "localhost.",
+            help="Host name to answer to, without port. Default: any; on 127.0.0.1 only localhost.",
         ),
     ] = None,
     proxy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ADDRESS", help="A proxy whose X-Forwarded-For says who the client is."
+            metavar="ADDRESS",
+            help="Trusted proxy: its X-Forwarded-For header gives the client's address.",
         ),
     ] = None,
     deadline: Annotated[
         float,
-        typer.Option(help="Seconds until a request is answered with what is scored.", min=0.01),
+        typer.Option(
+            help="Seconds until a request is answered with the scores computed so far.", min=0.01
+        ),
     ] = 10.0,
     queue: Annotated[
-        int, typer.Option(help="Documents that may wait; beyond them clients get 429.", min=1)
+        int,
+        typer.Option(
+            help="Documents that may be queued; beyond this, requests get status 429.", min=1
+        ),
     ] = 4096,
     rate: Annotated[
         float,
         typer.Option(
-            help="Requests per second for each key, or each address without keys; 0: no limit.",
+            help="Requests per second per key, or per address without keys; 0: no limit.",
             min=0,
         ),
     ] = 0.0,
-    max_connections: Annotated[int, typer.Option(help="Open at once.", min=1)] = 512,
-    max_documents: Annotated[int, typer.Option(help="In one request.", min=1)] = 1000,
-    max_characters: Annotated[int, typer.Option(help="In one document.", min=1)] = 200_000,
-    max_megabytes: Annotated[float, typer.Option(help="In one request.", min=0.001)] = 16.0,
+    max_connections: Annotated[int, typer.Option(help="Open connections at most.", min=1)] = 512,
+    max_documents: Annotated[
+        int, typer.Option(help="Documents per request at most.", min=1)
+    ] = 1000,
+    max_characters: Annotated[
+        int, typer.Option(help="Characters per document at most.", min=1)
+    ] = 200_000,
+    max_megabytes: Annotated[
+        float, typer.Option(help="Megabytes per request at most.", min=0.001)
+    ] = 16.0,
     max_megabytes_in_flight: Annotated[
         float,
         typer.Option(
-            help="In all requests being answered; beyond them clients get 429.", min=0.001
+            help="Megabytes of all open requests; beyond this, requests get status 429.",
+            min=0.001,
         ),
     ] = 64.0,
     log_texts: Annotated[
-        bool, typer.Option("--log-texts", help="Write queries into the log too.")
+        bool, typer.Option("--log-texts", help="Also log the texts of queries.")
     ] = False,
     score_warnings: Annotated[
         bool,
-        typer.Option(help="Warn in answers of scores that were not calibrated on judgments."),
+        typer.Option(
+            help="Add a warning to responses whose scores were not calibrated on judgments."
+        ),
     ] = True,
 ) -> None:
-    """Serve a ranker over HTTP, in place of Cohere's, Jina's or TEI's rerank API.
+    """Serve a re-ranker over HTTP, compatible with Cohere's, Jina's and TEI's rerank APIs.
 
-    POST /v2/rerank is Cohere's API, /v1/rerank its older one and Jina's, /rerank that of
-    text-embeddings-inference; /v1/search takes both looks with an --index, and the page at / shows
-    them. /openapi.json describes all; /health and /ready are for probes, /metrics for Prometheus.
+    POST /v2/rerank is Cohere's API, /v1/rerank Jina's and Cohere's older one, /rerank that of
+    text-embeddings-inference. With --index, /v1/search retrieves and re-ranks, and / is a search
+    page. /openapi.json describes all routes; /health and /ready are for probes, /metrics for
+    Prometheus.
 
-    Requests that come together are scored together. What cannot be scored before the deadline comes
-    back unscored at the end, and the answer says so. The log is JSON on standard error, without any
-    text of a request.
+    Concurrent requests are scored in shared batches. Documents that cannot be scored before the
+    deadline are returned last, without a score, and the response is marked as partial. The log is
+    JSON on standard error and contains no texts of requests.
 
-    SIGTERM answers what was taken, then ends. SIGHUP loads rankers, index and keys anew, without a
-    pause; a replaced index folder is opened anew by itself.
+    On SIGTERM the server answers the requests it has accepted, then exits. On SIGHUP it reloads
+    re-rankers, index and keys without a pause; a replaced index folder is reopened automatically.
 
     [bold]Examples[/bold]
 
@@ -144,6 +165,6 @@ def _named(ranker: str, more: list[str]) -> dict[str, str]:
         if not (name and equals and source):
             raise typer.BadParameter(f"{one!r} is not NAME=RANKER", param_hint="--name")
         if name in rankers:
-            raise typer.BadParameter(f"two rankers are called {name!r}", param_hint="--name")
+            raise typer.BadParameter(f"two re-rankers are named {name!r}", param_hint="--name")
         rankers[name] = source
     return rankers

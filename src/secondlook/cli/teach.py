@@ -1,4 +1,4 @@
-"""Write a teacher's scores into training groups, for the phase `distil`."""
+"""`secondlook teach`: teacher scores for knowledge distillation."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ _GROUPS_AT_ONCE = 8  # little to lose by a kill
 
 
 def teach(
-    groups: Annotated[Path, typer.Argument(help="A group file, as `secondlook mine` makes it.")],
+    groups: Annotated[Path, typer.Argument(help="Group file from `secondlook mine`.")],
     teacher: Annotated[
         str,
-        typer.Option(help="A ranker, or any cross-encoder of one score: a folder or a hub id."),
+        typer.Option(
+            help="Teacher: a re-ranker or any cross-encoder with one output; a folder or a "
+            "Hugging Face model id."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The group file to write.")],
-    backend: Annotated[Backend, typer.Option(help="What runs the teacher.")] = Backend.auto,
-    precision: Annotated[Precision, typer.Option(help="In which numbers.")] = Precision.auto,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Group file to write (Parquet).")],
+    backend: Annotated[
+        Backend, typer.Option(help="Inference back end; auto: the fastest export, else torch.")
+    ] = Backend.auto,
+    precision: Annotated[
+        Precision, typer.Option(help="Numeric precision: fp32, bf16 or int8.")
+    ] = Precision.auto,
     replace: Replace = False,
 ) -> None:
-    """Let a teacher score every candidate of training groups, for a student to learn from.
+    """Add a teacher model's scores to training groups, for knowledge distillation.
 
-    The labels stay as they are. In a recipe the phase `distil` learns the scores: a large ranker
-    teaches a small one what no judgment says, as the best small rankers have learnt. Interrupted,
-    the same command goes on where it stopped.
+    The labels do not change. The phase `distil` of a recipe trains a small re-ranker to reproduce
+    the scores of the larger teacher. If interrupted, the same command resumes.
 
     [bold]Example[/bold]
 

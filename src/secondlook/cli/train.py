@@ -1,4 +1,4 @@
-"""Train a ranker by a recipe."""
+"""`secondlook train`: train a re-ranker by a recipe."""
 
 from __future__ import annotations
 
@@ -24,38 +24,47 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="The recipe, a TOML file.", show_default=False)],
+    recipe: Annotated[Path, typer.Argument(help="Recipe: a TOML file.", show_default=False)],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the ranker goes.", show_default=False)
+        Path,
+        typer.Option("--output", "-o", help="Output folder of the re-ranker.", show_default=False),
     ],
     base: Annotated[
-        str | None, typer.Option(help="Start from this folder or hub id, not the recipe's.")
+        str | None,
+        typer.Option(
+            help="Base model: a folder or a Hugging Face model id; default: the recipe's."
+        ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Where the recipe's files are, if not beside it.")
+        Path | None,
+        typer.Option(help="Folder of the recipe's data files; default: the recipe's folder."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option(help="Continue what an interrupted run left in OUTPUT.work.")
+        bool, typer.Option(help="Resume an interrupted training from OUTPUT.work.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done and how long it would take.")
+        bool, typer.Option("--dry-run", help="Print the plan with estimated time, then stop.")
     ] = False,
     device: Device = None,
     report_to: Annotated[
-        list[str] | None, typer.Option(help="Trackers: tensorboard, mlflow, wandb.")
+        list[str] | None, typer.Option(help="Experiment tracker: tensorboard, mlflow or wandb.")
     ] = None,
     ray: Ray = None,
     processes: Annotated[
-        int, typer.Option(help="With --ray: how many train together, each with its `batch`.", min=1)
+        int,
+        typer.Option(
+            help="With --ray: number of training processes, each with its own `batch`.", min=1
+        ),
     ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Train a ranker, one phase after the other, as the recipe says.
+    """Train a re-ranker in the phases of a recipe.
 
-    Validated on the way by re-ranking; the best weights are kept, and the start where nothing was
-    better. Killed at any moment, it is continued with --resume to the same result.
+    The model is validated by re-ranking during training, and the best weights are kept; if none
+    beats the starting weights, those are kept. A training that was killed continues with --resume
+    to the same result.
 
-    Several GPUs or machines: under torchrun, or with --ray, whose nodes must see the same folders.
+    For several GPUs or machines, use torchrun, or --ray with nodes that see the same folders.
 
     [bold]Examples[/bold]
 
@@ -67,7 +76,7 @@ def train(
 
     if processes > 1 and ray is None:
         raise typer.BadParameter(
-            "counts the workers of --ray; without Ray take: torchrun --nproc-per-node "
+            "needs --ray; without Ray use: torchrun --nproc-per-node "
             f"{processes} -m secondlook train …",
             param_hint="--processes",
         )
@@ -145,7 +154,7 @@ def _on_ray(asked: _Asked, address: str, processes: int) -> None:
     )
     log = there.output.with_name(f"{there.output.name}.work") / "train.log"
     asked.job(Unwatched())  # what is wrong with it is said here, before anything starts
-    typer.echo(f"{processes} processes on Ray; how they get on stands in {log}", err=True)
+    typer.echo(f"{processes} processes on Ray; progress is logged to {log}", err=True)
     train_together(
         address,
         processes,

@@ -13,7 +13,7 @@ from secondlook.cli.help_layout import VerbApp
 
 app = VerbApp(
     name="types",
-    help="Query types: what kind of answer a query asks for.",
+    help="Classify queries by the type of answer they ask for.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -22,8 +22,8 @@ Labelled = Annotated[
     list[Path],
     typer.Argument(
         metavar="TSV",
-        help="Labelled queries: tab-separated, with a first line that names a column [b]type[/b] "
-        "and a column [b]query[/b]. MS MARCO's five types and TREC's six are understood.",
+        help="Labelled queries: tab-separated, with a header that names the columns [b]type[/b] "
+        "and [b]query[/b]. The five types of MS MARCO and the six of TREC are supported.",
         exists=True,
         dir_okay=False,
     ),
@@ -32,7 +32,7 @@ Classifier = Annotated[
     Path,
     typer.Argument(
         metavar="CLASSIFIER",
-        help="A file that [b]types train[/b] made.",
+        help="Classifier file from [b]types train[/b].",
         exists=True,
         dir_okay=False,
     ),
@@ -43,9 +43,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command()
 def train(
     files: Labelled,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the classifier goes.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Classifier file to write.")],
 ) -> None:
-    """Train a classifier; it takes seconds.
+    """Train a query-type classifier, in seconds.
 
     [bold]Example[/bold]
 
@@ -62,7 +62,7 @@ def train(
 
 @app.command("eval")
 def eval_(classifier: Classifier, files: Labelled, as_json: AsJson = False) -> None:
-    """Say how often the classifier is right: in all, and for each type.
+    """Measure a classifier's accuracy, and its recall for each type.
 
     [bold]Example[/bold]
 
@@ -100,11 +100,11 @@ def predict(
     classifier: Classifier,
     queries: Annotated[
         list[str] | None,
-        typer.Argument(metavar="QUERY", help="Without any, lines of the standard input."),
+        typer.Argument(metavar="QUERY", help="Queries; default: lines of standard input."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give queries their type, one a line.
+    """Predict the type of queries, one per line.
 
     [bold]Example[/bold]
 

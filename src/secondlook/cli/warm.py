@@ -1,4 +1,4 @@
-"""Make a ranker from a bi-encoder, at once."""
+"""`secondlook warm`: a re-ranker from a bi-encoder."""
 
 from __future__ import annotations
 
@@ -11,39 +11,44 @@ from secondlook.cli.arguments import ScaleCorpus  # noqa: TC001 - typer reads it
 
 
 def warm(
-    base: Annotated[str, typer.Argument(help="The bi-encoder: a folder or a hub id.")],
+    base: Annotated[str, typer.Argument(help="Bi-encoder: a folder or a Hugging Face model id.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the ranker goes.", show_default=False)
+        Path,
+        typer.Option("--output", "-o", help="Output folder of the re-ranker.", show_default=False),
     ],
     separate_layers: Annotated[
         int,
         typer.Option(
             min=0,
-            help="In this many lowest layers query and document do not see each other, so that "
-            "documents seen before are scored faster.",
+            help="Number of lowest layers without attention between query and document; their "
+            "document states can be cached, so known documents are scored faster.",
         ),
     ] = 0,
     window: Annotated[
         int | None,
-        typer.Option(min=1, help="Read long documents in windows of so many words; else cut them."),
+        typer.Option(
+            min=1, help="Read long documents in windows of N words; default: truncate them."
+        ),
     ] = None,
     stride: Annotated[
         int | None,
-        typer.Option(min=1, help="Words from window to window; half of one if not given."),
+        typer.Option(min=1, help="Words between window starts; default: half a window."),
     ] = None,
     query_prompt: Annotated[
-        str | None, typer.Option(help="Before every query, where BASE does not say it itself.")
+        str | None,
+        typer.Option(help="Text put before every query; default: as configured in BASE."),
     ] = None,
     document_prompt: Annotated[
-        str | None, typer.Option(help="Before every document, likewise.")
+        str | None,
+        typer.Option(help="Text put before every document; default: as configured in BASE."),
     ] = None,
     corpus: ScaleCorpus = None,
 ) -> None:
-    """Make a ranker from a bi-encoder, without training.
+    """Create a re-ranker from a bi-encoder, without training.
 
-    It ranks as the bi-encoder does from the first moment, and learns from your judgments to look
-    at query and document together: the best start when judgments are few. Its scores run from 0 to
-    1 by a scale that tells related from unrelated texts; --corpus fits it to yours.
+    It ranks exactly as the bi-encoder does, and fine-tuning adds attention between query and
+    document: the best start with few judgments. Its scores run from 0 (unrelated texts) to 1
+    (related texts); --corpus fits that scale to your texts.
 
     [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""`secondlook weigh`: how much each word of a document matters to the first look (DeepCT)."""
+"""`secondlook weigh`: term weighting for first-stage retrieval (DeepCT)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from secondlook.cli.help_layout import VerbApp
 app = VerbApp(
     name="weigh",
     cls=DefaultVerb,
-    help="Weigh the words of a corpus for the first look (DeepCT): "
-    "[b]weigh CORPUS --weigher W -o WEIGHED[/b], and [b]weigh train[/b] to make W.",
+    help="Weight terms for first-stage retrieval (DeepCT): "
+    "[b]weigh CORPUS --weigher W -o WEIGHED[/b]; [b]weigh train[/b] trains W.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -35,7 +35,7 @@ _AT_ONCE = 128  # enough that documents of like length meet, little to lose by a
 
 
 class Shape(StrEnum):
-    """What is made of a weight before it is scaled."""
+    """From a predicted weight to a term frequency."""
 
     root = "root"
     linear = "linear"
@@ -44,25 +44,31 @@ class Shape(StrEnum):
 @app.command(ITSELF)
 def weigh(
     corpus: CorpusSource,
-    weigher: Annotated[str, typer.Option(help="What `weigh train` made: a folder or a hub id.")],
+    weigher: Annotated[
+        str, typer.Option(help="Model from `weigh train`: a folder or a Hugging Face model id.")
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The weighed corpus, .jsonl, .jsonl.gz or .zst.")
+        Path,
+        typer.Option("--output", "-o", help="Weighted corpus to write: .jsonl, .jsonl.gz or .zst."),
     ],
     corpus_format: CorpusFormat = "auto",
-    scale: Annotated[float, typer.Option(help="The frequency of a word of weight 1.")] = 100.0,
-    shape: Annotated[Shape, typer.Option(help="scale · √weight, or scale · weight.")] = Shape.root,
+    scale: Annotated[float, typer.Option(help="Term frequency of a term of weight 1.")] = 100.0,
+    shape: Annotated[
+        Shape,
+        typer.Option(help="Term frequency: scale · √weight (root) or scale · weight (linear)."),
+    ] = Shape.root,
     device: Device = None,
     ray: Ray = None,
     replace: Replace = False,
 ) -> None:
-    """Give every word of a corpus the frequency it is to be indexed by.
+    """Predict term weights for a corpus, to be indexed as term frequencies.
 
-    The new corpus is the old one with `weights` beside each text: engines index these, people and
-    rankers see the text. It appears whole at the end. Interrupted, the same command goes on where
-    it stopped. BM25's k1 belongs to the scale of frequencies: try some, on queries set aside.
+    The new corpus has `weights` beside each text: the search engine indexes the weights, while
+    users and re-rankers see the text. The file appears when it is complete. If interrupted, the
+    same command resumes. BM25's k1 depends on --scale: tune it on held-out queries.
 
-    With --ray documents are weighed in parts by workers of one core each, which must see the same
-    folders; parts that are done survive the loss of workers and of this program.
+    With --ray, single-core workers that see the same folders process parts of the corpus; finished
+    parts survive the loss of workers and of this program.
 
     [bold]Examples[/bold]
 
@@ -93,31 +99,38 @@ def weigh(
     with progress("weighing", "documents", fingerprint.documents) as advance:
         rows = made(output, job, tools, documents, _AT_ONCE, advance=advance, ray=ray)
     rows.finish(rows.rows())
-    typer.echo(f"{output}: {fingerprint.documents:,} documents weighed")
+    typer.echo(f"{output}: {fingerprint.documents:,} documents weighted")
 
 
 @app.command()
 def train(
     corpus: CorpusSource,
     queries: QueriesSource,
-    qrels: Annotated[str, typer.Argument(help="Which documents answer them.")],
-    base: Annotated[str, typer.Option(help="The encoder to begin with: a folder or a hub id.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the weigher goes.")],
+    qrels: Annotated[str, typer.Argument(help="Relevance judgments.")],
+    base: Annotated[str, typer.Option(help="Base encoder: a folder or a Hugging Face model id.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder of the model.")],
     corpus_format: CorpusFormat = "auto",
-    epochs: Annotated[float, typer.Option(help="Times every passage is seen.")] = 3.0,
-    max_steps: Annotated[int | None, typer.Option(help="Instead of epochs.", min=1)] = None,
-    batch: Annotated[int, typer.Option(help="Passages per step.", min=1)] = 16,
-    learning_rate: Annotated[float, typer.Option(help="At its highest.")] = 2e-5,
-    max_length: Annotated[int, typer.Option(help="Tokens read at once.", min=16)] = 256,
-    seed: Annotated[int, typer.Option(help="Of order, dropout and head.")] = 1,
+    epochs: Annotated[float, typer.Option(help="Training epochs.")] = 3.0,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Training steps, instead of epochs.", min=1)
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Batch size: passages per step.", min=1)] = 16,
+    learning_rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 2e-5,
+    max_length: Annotated[
+        int, typer.Option(help="Maximum tokens of a passage read at once.", min=16)
+    ] = 256,
+    seed: Annotated[
+        int, typer.Option(help="Random seed of data order, dropout and the new layer.")
+    ] = 1,
     device: Device = None,
 ) -> None:
-    """Learn which words of a passage its queries hold.
+    """Train a term-weighting model (DeepCT).
 
-    The target of a word is the share of the passage's relevant queries that hold it, compared as
-    the engine compares: by stem. Passages without a relevant query are left out.
+    The target weight of a term is its query term recall: the share of the passage's relevant
+    queries that contain it, compared by stem as in the index. Passages without a relevant query
+    are skipped.
 
-    Interrupted, the same command goes on where it last saved.
+    If interrupted, the same command resumes from the last saved step.
 
     [bold]Example[/bold]
 

@@ -1,4 +1,4 @@
-"""`secondlook wire`: files that make a search engine ask a ranker."""
+"""`secondlook wire`: configuration that lets a search engine call a re-ranker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 
 class SearchEngine(StrEnum):
-    """What takes the first look."""
+    """First-stage search engines."""
 
     opensearch = "opensearch"
     elasticsearch = "elasticsearch"
@@ -19,21 +19,22 @@ class SearchEngine(StrEnum):
 
 
 def wire(
-    engine: Annotated[SearchEngine, typer.Argument(help="What takes the first look.")],
+    engine: Annotated[SearchEngine, typer.Argument(help="Search engine of the first stage.")],
     ranker: Annotated[
-        str, typer.Option(help="The ranker: the name it is served by; for vespa, its folder.")
+        str, typer.Option(help="Re-ranker: the name it is served by; for vespa, its folder.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder the files go to.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
     url: Annotated[
-        str | None, typer.Option(help="Where the engine reaches `secondlook serve`; not for vespa.")
+        str | None,
+        typer.Option(help="URL at which the engine reaches `secondlook serve`; not for vespa."),
     ] = None,
-    field: Annotated[str, typer.Option(help="The field that holds a document's text.")] = "text",
+    field: Annotated[str, typer.Option(help="Field that holds the text of a document.")] = "text",
 ) -> None:
-    """Write what a search engine needs to take the second look by itself.
+    """Write the configuration that lets a search engine re-rank its own results.
 
-    For OpenSearch: a connector, its model, a search pipeline and a sample query; for Elasticsearch:
-    an inference endpoint and a sample query with a retriever; both with a script, apply.sh, that
-    sends them. For Vespa: an application package that runs the ranker's ONNX export.
+    OpenSearch: a connector, its model, a search pipeline and a sample query. Elasticsearch: an
+    inference endpoint and a sample query with a retriever. Both come with a script, apply.sh, that
+    sends them. Vespa: an application package that runs the re-ranker's ONNX export.
 
     [bold]Examples[/bold]
 
@@ -52,7 +53,7 @@ def wire(
     else:
         if url is None or not re.fullmatch(r"https?://[^\s/\"]+(/[^\s\"]*)?", url):
             raise typer.BadParameter(
-                "say where the server is, as in http://ranker:8080", param_hint="--url"
+                "give the URL of the server, as in http://ranker:8080", param_hint="--url"
             )
         make = wiring.opensearch if engine is SearchEngine.opensearch else wiring.elasticsearch
         files = make(base_name(ranker), url, field)
