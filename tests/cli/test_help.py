@@ -96,6 +96,7 @@ def blocks(shown):
 def test_help_fills_the_terminals_lines_and_leaves_examples_whole(shown, verb, width):
     printed = shown(verb, width)
     assert max(len(line) for line in printed.splitlines()) <= width
+    assert not re.search(r"\w…", printed), "a word that its column is too narrow for"
     inside = width - 2
     prose, examples = [], []
     for lines in blocks(printed):

@@ -34,9 +34,9 @@ def export(
         Precision,
         typer.Option(
             help="Numeric precision. fp32: within 1e-3 of torch's scores. bf16: about three times "
-            "as fast on CPUs that support it, elsewhere as fast; half the size. int8: as fast as "
-            "fp32, a third to half the size. Both nearly keep the order of fp32 (Kendall τ above "
-            ".98 in our tests); check yours with `secondlook eval`.",
+            "as fast on CPUs that support it, else as fast as fp32; half the size. int8: as fast "
+            "as fp32, a third to half the size. Both nearly keep the order of fp32 (Kendall τ "
+            "above .98 in our tests); check yours with `secondlook eval`.",
         ),
     ] = Precision.fp32,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

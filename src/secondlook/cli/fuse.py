@@ -53,7 +53,7 @@ def tune(
     two standard errors; otherwise the better input is used alone. `rerank`, `search` and `serve`
     then apply what was stored.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
           --raw -o raw.trec

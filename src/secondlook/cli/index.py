@@ -43,7 +43,7 @@ def index(
         list[str] | None,
         typer.Option(
             help="Node or load balancer of the cluster; repeat for more. Default: OPENSEARCH_URL, "
-            "or http://localhost:9200."
+            "or localhost:9200."
         ),
     ] = None,
     discover: Annotated[

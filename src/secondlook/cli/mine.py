@@ -249,7 +249,7 @@ def _first_look(
 def _ranks(text: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
     if not (first.isdecimal() and last.isdecimal()):
-        raise SecondlookError(f"--ranks {text!r} must be two ranks, from and to, as in 1-100")
+        raise SecondlookError(f"--ranks {text!r} must be two ranks, FROM-TO, as in 1-100")
     return int(first), int(last)
 
 

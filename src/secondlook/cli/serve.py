@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+_ACCESS, _LIMITS, _OUTPUT = "Access", "Limits", "Log and warnings"
+
 
 def serve(
     ranker: Annotated[str, typer.Argument(help="Re-ranker: a folder or a Hugging Face model id.")],
@@ -21,10 +23,16 @@ def serve(
     ] = None,
     host: Annotated[
         str,
-        typer.Option(help="Address to listen on; 0.0.0.0: all addresses, which requires --keys."),
+        typer.Option(
+            help="Address to listen on; any but loopback needs --keys or --no-keys.",
+            rich_help_panel=_ACCESS,
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="Port to listen on; 0: any free port.", min=0, max=65535)
+        int,
+        typer.Option(
+            help="Port to listen on; 0: any free port.", min=0, max=65535, rich_help_panel=_ACCESS
+        ),
     ] = 8080,
     workers: Annotated[
         int,
@@ -34,17 +42,25 @@ def serve(
         ),
     ] = 1,
     keys: Annotated[
-        Path | None, typer.Option(help="File of API keys; see `secondlook key --help`.")
+        Path | None,
+        typer.Option(
+            help="File of API keys; see `secondlook key --help`.", rich_help_panel=_ACCESS
+        ),
     ] = None,
     no_keys: Annotated[
         bool,
-        typer.Option("--no-keys", help="Accept requests without a key, from other machines, too."),
+        typer.Option(
+            "--no-keys",
+            help="Accept requests without a key, from other machines, too.",
+            rich_help_panel=_ACCESS,
+        ),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             help="Host name to answer to, without port. Default: any; on 127.0.0.1 only localhost.",
+            rich_help_panel=_ACCESS,
         ),
     ] = None,
     proxy: Annotated[
@@ -52,51 +68,76 @@ def serve(
         typer.Option(
             metavar="ADDRESS",
             help="Trusted proxy: its X-Forwarded-For header gives the client's address.",
+            rich_help_panel=_ACCESS,
         ),
     ] = None,
     deadline: Annotated[
         float,
         typer.Option(
-            help="Seconds until a request is answered with the scores computed so far.", min=0.01
+            metavar="SECONDS",
+            help="Seconds until a request is answered with the scores computed so far.",
+            min=0.01,
+            rich_help_panel=_LIMITS,
         ),
     ] = 10.0,
     queue: Annotated[
         int,
         typer.Option(
-            help="Documents that may be queued; beyond this, requests get status 429.", min=1
+            metavar="N",
+            help="Documents that may be queued; beyond this, requests get status 429.",
+            min=1,
+            rich_help_panel=_LIMITS,
         ),
     ] = 4096,
     rate: Annotated[
         float,
         typer.Option(
+            metavar="N",
             help="Requests per second per key, or per address without keys; 0: no limit.",
             min=0,
+            rich_help_panel=_LIMITS,
         ),
     ] = 0.0,
-    max_connections: Annotated[int, typer.Option(help="Open connections at most.", min=1)] = 512,
+    max_connections: Annotated[
+        int,
+        typer.Option(metavar="N", help="Open connections at most.", min=1, rich_help_panel=_LIMITS),
+    ] = 512,
     max_documents: Annotated[
-        int, typer.Option(help="Documents per request at most.", min=1)
+        int,
+        typer.Option(
+            metavar="N", help="Documents per request at most.", min=1, rich_help_panel=_LIMITS
+        ),
     ] = 1000,
     max_characters: Annotated[
-        int, typer.Option(help="Characters per document at most.", min=1)
+        int,
+        typer.Option(
+            metavar="N", help="Characters per document at most.", min=1, rich_help_panel=_LIMITS
+        ),
     ] = 200_000,
     max_megabytes: Annotated[
-        float, typer.Option(help="Megabytes per request at most.", min=0.001)
+        float,
+        typer.Option(
+            metavar="MB", help="Megabytes per request at most.", min=0.001, rich_help_panel=_LIMITS
+        ),
     ] = 16.0,
     max_megabytes_in_flight: Annotated[
         float,
         typer.Option(
+            metavar="MB",
             help="Megabytes of all open requests; beyond this, requests get status 429.",
             min=0.001,
+            rich_help_panel=_LIMITS,
         ),
     ] = 64.0,
     log_texts: Annotated[
-        bool, typer.Option("--log-texts", help="Also log the texts of queries.")
+        bool,
+        typer.Option("--log-texts", help="Also log the texts of queries.", rich_help_panel=_OUTPUT),
     ] = False,
     score_warnings: Annotated[
         bool,
         typer.Option(
-            help="Add a warning to responses whose scores were not calibrated on judgments."
+            help="Add a warning to responses whose scores were not calibrated on judgments.",
+            rich_help_panel=_OUTPUT,
         ),
     ] = True,
 ) -> None:
@@ -109,7 +150,7 @@ def serve(
 
     Concurrent requests are scored in shared batches. Documents that cannot be scored before the
     deadline are returned last, without a score, and the response is marked as partial. The log is
-    JSON on standard error and contains no texts of requests.
+    JSON on standard error, without the texts of requests.
 
     On SIGTERM the server answers the requests it has accepted, then exits. On SIGHUP it reloads
     re-rankers, index and keys without a pause; a replaced index folder is reopened automatically.

@@ -100,7 +100,7 @@ def tune(
     clock = Clock(minutes * 60)
     tuning = Tuning(data, output, base, depth, device, clicks, expander, clock, overlap.value)
     output.parent.mkdir(parents=True, exist_ok=True)
-    hold = Hold(output, f"every finished stage is kept in {output}; the same command goes on there")
+    hold = Hold(output, f"every finished stage is kept in {output}; the same command resumes")
     tuning.claim()
     for number, (name, stage) in enumerate(tuning.stages, start=1):
         typer.secho(f"[{number}/{len(tuning.stages)}] {name}", bold=True)
@@ -110,7 +110,7 @@ def tune(
         typer.echo(f"The verdict is based on {origin}, not on human judgments.")
     typer.echo(f"report: {tuning.report}")
     if not found.tuned.acceptable() and not ship:
-        typer.echo(f"OUTPUT/ranker is not written. {_ADVICE}")
+        typer.echo(f"{tuning.shipped} is not written. {_ADVICE}")
         raise typer.Exit(NOT_SHIPPED)
     tuning.ship()
     hold.release()

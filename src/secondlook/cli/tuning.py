@@ -41,9 +41,9 @@ class Tuning:
         index = ("index the corpus", self._index)
         split = ("split the queries", self._split)
         if self.clicks:
-            first = [("make judgments of clicks", self._clicks), split, index]
+            first = [("derive judgments from clicks", self._clicks), split, index]
         elif self.expander:
-            first = [index, ("make queries of passages", self._generate), split]
+            first = [index, ("generate queries from passages", self._generate), split]
         else:
             first = [split, index]  # what is wrong with the judgments is said at once
         return [
@@ -159,8 +159,8 @@ class Tuning:
             fate = "they are KEPT" if self.overlap == "keep" else "they are left out"
             typer.secho(f"{splits.repeated()}; {fate}", fg="yellow")
         typer.echo(
-            f"{len(splits.train):,} queries to learn from, {len(splits.dev):,} to validate on, "
-            f"{len(splits.test):,} for the verdict"
+            f"{len(splits.train):,} training, {len(splits.dev):,} validation and "
+            f"{len(splits.test):,} test queries"
         )
 
     def _start(self) -> None:
@@ -179,9 +179,9 @@ class Tuning:
         from secondlook.score.exports import Export
 
         if name not in self._candidates():
-            typer.echo("nothing to export: the base model goes on")
+            typer.echo("nothing to export: the base model is kept")
         elif any(find_spec(module) is None for module in ("openvino", "onnx", "onnxscript")):
-            typer.echo("torch runs it: for a faster CPU, pip install 'secondlook[export]'")
+            typer.echo("torch is used; for faster inference: pip install 'secondlook[export]'")
         elif not Export(self.ranker(name), "openvino", "bf16").is_there():
             began = monotonic()
             export(self.ranker(name), precision=Precision.bf16)
@@ -263,7 +263,7 @@ class Tuning:
         figures = ", ".join(f"{name} {mean:.4f}" for name, mean in found.items())
         typer.echo(
             f"nDCG@10 over {len(qrels):,} validation queries, {self.planned('depth')} candidates "
-            f"each, texts as long as each ranker reads: {figures}; {better} goes on"
+            f"each, texts as long as each ranker reads: {figures}; {better} is kept"
         )
         keep(self, better, found)
 
@@ -302,7 +302,7 @@ class Tuning:
                 qrels=str(self.used("dev")),
             )
         except NothingToCalibrate as too_few:  # judgments that only name what is relevant
-            typer.echo(f"scores stay as they are: {too_few}")
+            typer.echo(f"scores are not calibrated: {too_few}")
 
     def _fuse(self) -> None:
         from secondlook.cli.fuse import tune as tune_fusion
@@ -392,6 +392,6 @@ def _file(folder: Path, name: str) -> Path:
     found = sorted(folder.glob(f"{name}.*"))
     if not found:
         raise SecondlookError(
-            f"{folder} has no {name}.jsonl; `secondlook convert` makes one of other formats"
+            f"{folder} has no {name}.jsonl; `secondlook convert` converts other formats"
         )
     return found[0]

@@ -92,7 +92,7 @@ def _tell(tuning: Tuning, asked: Sizes, sizes: Sizes, speed: float) -> None:
     shares = ", ".join(f"{name} {budget.duration(span)}" for name, span in spans.items())
     typer.echo(f"{shares}; in all about {budget.duration(sum(spans.values()))}")
     typer.echo(
-        f"{speed:,.0f} pairs a second are scored here: {sizes.dev:,} validation and "
+        f"scoring speed {speed:,.0f} pairs per second: {sizes.dev:,} validation and "
         f"{sizes.test:,} test queries, {sizes.depth} candidates each"
     )
     if (sizes.depth, sizes.test) != (asked.depth, asked.test):
@@ -102,7 +102,7 @@ def _tell(tuning: Tuning, asked: Sizes, sizes: Sizes, speed: float) -> None:
             fg="yellow",
         )
     if training < 0:
-        typer.secho("It will take longer than --minutes: this is the least", fg="yellow")
+        typer.secho("It will take longer than --minutes: this is the minimum", fg="yellow")
 
 
 def _small_things(tuning: Tuning) -> float:
@@ -136,7 +136,7 @@ def train(tuning: Tuning) -> None:
             minutes = ceil((tuning.clock.spent + short.seconds + after) * 1.2 / 60)
             typer.secho(
                 f"too little time to train here: --minutes {minutes} would do, with "
-                "another folder for -o. The base model goes on untrained",
+                "another folder for -o. The base model is used without training",
                 fg="yellow",
             )
             return
@@ -163,7 +163,7 @@ def _choose(tuning: Tuning, recipe: Path, seconds: float) -> None:
     from secondlook.train.choice import fitted, whole_recipe
     from secondlook.train.recipe import DataSettings, resolved
 
-    typer.echo("trying a few steps, to see how fast training is here")
+    typer.echo("timing a few training steps on this machine")
     data = DataSettings(train=("train.parquet",), validation="dev.parquet")
     longest = open_checkpoint(tuning.ranker("untuned")).settings.encode.max_length
     chosen, plan = fitted(_job(tuning, whole_recipe(tuning.base, data, longest)), seconds)
