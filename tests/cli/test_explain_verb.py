@@ -47,7 +47,7 @@ def test_with_an_index_each_looks_share_of_the_final_score_is_told(tmp_path):
     assert sum(place["parts"].values()) == pytest.approx(place["score"])
     assert place["parts"]["first look"] == pytest.approx(0.3 if place["first_rank"] == 1 else 0.0)
     shown = said_by("explain", ranker, "bogue", "d1", "--index", index)
-    assert "at the first look" in shown
+    assert "in the first stage" in shown
 
 
 def test_a_document_that_the_first_look_misses_is_said_to_be_unseen(ranker, tmp_path):

@@ -108,7 +108,7 @@ def test_the_passage_to_show_is_the_best_window(data):
         alone = ranker.score([(Query("", "tide"), Document("", passage["text"]))])
         assert hit["raw_score"] == pytest.approx(alone[0], abs=1e-5), "pooling is max"
     shown = secondlook("search", data / "index", "tide", "--ranker", data / "windows")
-    assert "second look" in shown
+    assert "re-ranked" in shown
 
 
 def tune(data, ranker, *more):

@@ -111,7 +111,7 @@ def test_when_nothing_comes_back_it_says_so(data, monkeypatch):
     monkeypatch.setattr(Copyist, "__call__", lambda self, passages: [("zzzzz",)] * len(passages))
     done = generate(data)
     assert done.exit_code == 1
-    assert "none of 40 queries brought its passage back" in str(done.exception)
+    assert "none of 40 generated queries retrieved its passage" in str(done.exception)
 
 
 @pytest.mark.usefixtures("copyist")
@@ -123,7 +123,7 @@ def test_tune_learns_from_generated_queries_and_says_so(data, monkeypatch):
         data.parent / "base", "--minutes", 5, "--depth", 10, "--device", "cpu", "--ship",
     )  # fmt: skip
     assert done.exit_code == 0, done.output or done.exception
-    assert "rests on no person's judgments, but on generated queries:" in done.stdout
+    assert "verdict is based on generated queries:" in done.stdout
     phases = json.loads((out / "ranker" / "secondlook.json").read_text())["lineage"]["phases"]
     assert phases[-1]["labels"].startswith("generated queries: ")
     assert "generated queries" in (out / "ranker" / "README.md").read_text()
@@ -132,4 +132,4 @@ def test_tune_learns_from_generated_queries_and_says_so(data, monkeypatch):
 def test_clicks_and_generated_queries_are_not_mixed(data):
     done = secondlook("tune", data, "-o", data / "out", "--clicks", "log", "--expander", "some")
     assert done.exit_code == 2
-    assert "goes without --expander" in done.output
+    assert "cannot be combined with --expander" in done.output

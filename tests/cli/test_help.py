@@ -20,6 +20,8 @@ from secondlook.cli.help_layout import laid_out
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HEAVY = ["torch", "transformers", "numpy", "bm25s", "ir_measures", "opensearchpy", "pydantic"]
 PANEL = "╭"
+TYPERS_SHARE = 0.24
+"""Seconds that importing what typer prints help with takes where `--help` takes .5."""
 COMMAND = get_command(app)
 
 
@@ -57,15 +59,21 @@ def test_nothing_heavy_is_loaded(arguments):
 def test_help_names_every_verb_in_under_six_tenths_of_a_second():
     resource = pytest.importorskip("resource")
 
-    def seconds_of_work():  # not of waiting: other processes may keep this machine busy
+    def seconds_of_work(*arguments):  # not of waiting: other processes may keep this machine busy
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        shown = python("-m", "secondlook", "--help").stdout
+        shown = python(*arguments).stdout
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, shown
+
+    def is_quick():
+        own, shown = seconds_of_work("-m", "secondlook", "--help")
         assert "eval" in shown
         assert "doctor" in shown
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        # Neighbours also slow the work itself, by half and more: typer's own share tells how much.
+        typers, _ = seconds_of_work("-c", "import typer.rich_utils")
+        return own < 0.6 * max(1, typers / TYPERS_SHARE)
 
-    assert any(seconds_of_work() < 0.6 for _ in range(5))  # a busy machine slows some of them
+    assert any(is_quick() for _ in range(5))
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_a_plan_says_machines_cost_and_what_saves_most(bench, request):
     said = run(*given)
     assert "USD/month" in said
     assert "saves" in said
-    assert "first look was not measured" in said
+    assert "first stage was not measured" in said
 
 
 def test_without_prices_the_machine_of_the_bench_is_counted(bench):
@@ -54,7 +54,7 @@ def test_a_bench_measures_what_a_plan_reads(tmp_path):
     assert [engine.name for engine in made.engines] == ["torch fp32"]
     assert made.engine(None).pairs_per_second(32) > 0
     given = ["--qps", "1", "--candidates", "2", "--p99", "60s", "--corpus", "1k", "--length", "32"]
-    assert "second look" in run("plan", *given, "--bench", tmp_path / "bench.json")
+    assert "re-ranking, " in run("plan", *given, "--bench", tmp_path / "bench.json")
 
 
 def test_a_bench_asks_a_server_what_http_adds(tmp_path, monkeypatch):

@@ -134,8 +134,8 @@ def test_a_query_without_text_is_named_before_any_work(data):
 
 def test_search_shows_how_far_hits_moved(data):
     shown = secondlook("search", data / "index", "tide", "--ranker", data / "ranker", "-k", "3")
-    assert "first look" in shown
-    assert "second look" in shown
+    assert "first stage" in shown
+    assert "re-ranked" in shown
     hits = json.loads(
         secondlook("search", data / "index", "tide", "--ranker", data / "ranker", "--json")
     )

@@ -135,7 +135,7 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
         (stages / made).touch()
     tuning(clock=Clock(300), device="cpu").claim()
     for changes in others:
-        with pytest.raises(SecondlookError, match="was begun with --"):
+        with pytest.raises(SecondlookError, match="was started with --"):
             tuning(**changes).claim()
 
 
@@ -218,7 +218,7 @@ def test_it_learns_from_clicks_and_says_so(data, monkeypatch):
     (data / "qrels" / "train.tsv").unlink()
     done = tune(data, "--minutes", "30", "--clicks", str(data.parent / "log.jsonl"), "--ship")
     assert done.exit_code == 0
-    assert "rests on no person's judgments, but on clicks: 360 impressions" in done.stdout
+    assert "verdict is based on clicks: 360 impressions" in done.stdout
     made = data.parent / "out" / "stages" / "made"
     meant = {query["text"]: query["_id"].removeprefix("q-") for query in queries}
     found = read_qrels(made / "qrels" / "train.tsv")

@@ -30,7 +30,7 @@ def data(tmp_path_factory):
 def test_a_weighed_corpus_is_the_corpus_with_weights_and_both_looks_use_it(data):
     out = data / "weighed.jsonl.gz"
     said = secondlook("weigh", data / "corpus.jsonl", "--weigher", data / "weigher", "-o", out)
-    assert "25 documents weighed" in said
+    assert "25 documents weighted" in said
     made = list(read_corpus(out))
     assert [(one.id, one.title, one.text) for one in made] == [
         (one.id, one.title, one.text) for one in DEEP_SEA
