@@ -93,4 +93,4 @@ def test_what_is_mined_is_not_mined_again(tmp_path, deep_sea, monkeypatch):
 
 def test_workers_need_an_index(tmp_path, deep_sea):
     said = in_process("mine", *deep_sea, "--ray", "local", "-o", tmp_path / "x.parquet", fails=True)
-    assert "make one with: secondlook index" in said
+    assert "create it with: secondlook index" in said

@@ -256,7 +256,7 @@ def test_a_damaged_export_is_refused(folder, tmp_path):
 
 def test_names_are_checked(folder):
     assert "NAME=RANKER" in refusal(folder, "--name", "fast")
-    assert "two rankers" in refusal(folder, "--name", f"tiny={folder}")
+    assert "two re-rankers" in refusal(folder, "--name", f"tiny={folder}")
 
 
 def test_a_key_is_printed_once_and_opens_the_server(tmp_path):

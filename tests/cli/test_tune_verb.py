@@ -78,7 +78,7 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     assert "listwise" in page  # trained or not kept, the lineage has it
 
     assert tune(data, "--ship").exit_code == 0
-    assert "scores stay as they are" in done.stdout  # nothing is judged not relevant
+    assert "scores are not calibrated" in done.stdout  # nothing is judged not relevant
 
 
 def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch):
