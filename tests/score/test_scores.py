@@ -90,7 +90,7 @@ def test_a_scale_from_reference_pairs_puts_their_two_kinds_on_two_sides():
     assert related.max() < 1
     assert scale.fitted_on.source == "reference pairs"
     assert (scale.fitted_on.pairs, scale.fitted_on.relevant) == (192, 64)
-    assert "equally likely" in scale.fitted_on.assumed
+    assert "one pair in four" in scale.fitted_on.assumed
     assert "not calibrated on judgments" in score_meaning(scale)
     assert not settings.calibrated
 

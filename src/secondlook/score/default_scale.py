@@ -60,7 +60,7 @@ class ScalePairs:
 def fit_scale(scorer: Scorer, pairs: ScalePairs) -> PlattCalibration:
     """The scale on which related pairs lie near 1 and unrelated ones near 0; seconds of scoring.
 
-    A related and an unrelated pair are taken to be equally likely, so .5 lies between the two.
+    One pair in four is taken to be related, so .5 lies between the two kinds.
     """
     if not pairs.related or not pairs.unrelated:
         raise SecondlookError("a scale needs related and unrelated pairs; there are none")
@@ -74,7 +74,7 @@ def fit_scale(scorer: Scorer, pairs: ScalePairs) -> PlattCalibration:
             source=pairs.source,
             pairs=len(scores),
             relevant=len(pairs.related),
-            assumed=f"{pairs.assumed}; related and unrelated pairs are equally likely",
+            assumed=f"{pairs.assumed}; one pair in four is related",
             data=_fingerprint(pairs),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,22 +56,26 @@ def fit_platt(scores: Floats, relevant: NDArray[np.bool_]) -> Platt:
 
 
 _SURE = 0.98
+_RELATED_ODDS = math.log(1 / 3)
+"""One candidate in four is related: of what an engine finds, most is not. Texts of one field are
+all somewhat alike, and with equal odds too many unrelated ones came above one half."""
 _FLATTEST = 0.1
 
 
 def fit_spread(scores: Floats, related: NDArray[np.bool_]) -> Platt:
-    """A scale on which typical related pairs lie near .98 and typical unrelated ones near .02.
+    """A scale on which typical related pairs lie near 1 and typical unrelated ones near 0.
 
-    Both kinds have the same weight, however many there are. Targets short of 0 and 1 keep the
-    scale flat enough that scores stay apart: typical pairs lie within ±4 on the logit scale. It
-    never falls: where scores tell nothing about the two kinds, it is nearly level at one half.
+    Both kinds have the same weight, however many there are; then one pair in four is taken to be
+    related. Targets short of 0 and 1 keep the scale flat enough that scores stay apart: typical
+    pairs lie within ±5 on the logit scale. It never falls: where scores tell nothing about the two
+    kinds, it is nearly level.
     """
     target = np.where(related, _SURE, 1 - _SURE)
     share = np.where(related, 0.5 / related.sum(), 0.5 / (~related).sum())
     fitted = _logistic(scores, target, share * len(scores))
     flattest = _FLATTEST / max(float(scores.std()), 1e-9)
     if fitted.slope >= flattest:
-        return fitted
+        return Platt(fitted.slope, fitted.intercept + _RELATED_ODDS)
     return Platt(flattest, -flattest * float(np.average(scores, weights=share)))
 
 
