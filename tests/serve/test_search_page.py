@@ -87,7 +87,7 @@ def test_both_looks_stand_side_by_side_and_lines_show_what_moved(browser, whole)
             assert "▼" in tab.locator("#first li").nth(place).inner_text()
         assert "candidates re-ranked" in tab.inner_text("#status")
         assert "Click a hit" in tab.inner_text("#legend")
-        assert "raw score" in tab.inner_text("#scores")
+        assert "Scores from 0 to 1: not calibrated" in tab.inner_text("#scores")
         assert set(tab.locator("#second mark:not(.plain)").all_inner_texts()) <= {
             "river", "tide", "bogue",
         }  # fmt: skip

@@ -158,11 +158,8 @@ function score(hit) {
 
 /** What the two numbers of a hit are. */
 function meaning() {
-  const ranker = calibrated.has(answer.model)
-    ? "the ranker’s probability that the document is relevant, from 0 to 1"
-    : "the ranker’s raw score, on no fixed scale";
-  return `Scores: “first” is the search engine’s (BM25: matched words, rare ones count more); “second” is ${
-    ranker}. Higher is better; compare them within one search only.`;
+  return "“first” is the search engine’s score (BM25: matched words, rare ones count more), “second” the "
+    + `ranker’s. ${answer.score_meaning}`;
 }
 
 function climbed(second) {
