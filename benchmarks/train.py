@@ -36,11 +36,12 @@ import torch
 
 from secondlook import Document, Query, data
 from secondlook.model.network import load_model, new_joint, save_model
+from secondlook.progress import Unwatched
 from secondlook.score.ranker import Ranker
 from secondlook.score.torch_backend import TorchBackend
 from secondlook.train import ranking
 from secondlook.train.groups import Group, write_groups
-from secondlook.train.phase import Place, TrainData, Unwatched
+from secondlook.train.phase import Place, TrainData
 from secondlook.train.settings import PointwisePhase
 
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", Path(__file__).resolve().parents[2] / "shared"))

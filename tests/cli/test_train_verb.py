@@ -205,7 +205,7 @@ def test_one_process_finishes_what_two_began_as_two_would_have(bench, monkeypatc
 
 def test_processes_without_ray_are_torchruns_affair(bench):
     said = in_process(*arguments(bench, "x", "--processes", "2"), fails=True)
-    # the box around an error breaks its lines where the path ends, which is another place on every machine
+    # the box around an error breaks lines where the path ends: another place on every machine
     assert "torchrun --nproc-per-node 2" in " ".join(said.replace("│", " ").split())
 
 

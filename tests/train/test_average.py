@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
+from secondlook.progress import Unwatched
 from secondlook.train import ranking
 from secondlook.train.average import Average
-from secondlook.train.phase import Place, TrainData, Unwatched
+from secondlook.train.phase import Place, TrainData
 from secondlook.train.settings import ListwisePhase
 from secondlook.train.states import whole
 

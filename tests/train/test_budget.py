@@ -7,10 +7,10 @@ from time import monotonic
 import pytest
 
 from invented import invent
+from secondlook.progress import Unwatched
 from secondlook.train.budget import Sizes, affordable, most_queries, share_out
 from secondlook.train.choice import whole_recipe
 from secondlook.train.groups import write_groups
-from secondlook.train.phase import Unwatched
 from secondlook.train.recipe import DataSettings
 from secondlook.train.run import job, train
 

@@ -10,12 +10,13 @@ import torch
 
 from invented import invent
 from secondlook.model.network import load_model, save_model
+from secondlook.progress import Unwatched
 from secondlook.score.ranker import Ranker
 from secondlook.score.torch_backend import device_of
 from secondlook.train import ranking
 from secondlook.train.gain import Gain
 from secondlook.train.groups import Groups, write_groups
-from secondlook.train.phase import Place, TrainData, Unwatched
+from secondlook.train.phase import Place, TrainData
 from secondlook.train.ranker import ranker_of
 from secondlook.train.settings import ListwisePhase, PointwisePhase
 from secondlook.train.validation import Validated, Validation

@@ -9,9 +9,10 @@ import torch
 from invented import invent
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.model.network import new_warm
+from secondlook.progress import Unwatched
 from secondlook.train import ranking, trainer
 from secondlook.train.groups import write_groups
-from secondlook.train.phase import Place, TrainData, Unwatched
+from secondlook.train.phase import Place, TrainData
 from secondlook.train.settings import DistilPhase, ListwisePhase, PairwisePhase, PointwisePhase
 
 FAST = {

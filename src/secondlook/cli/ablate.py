@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.train import watched
+from secondlook.cli.training_bar import watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

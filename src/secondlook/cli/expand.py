@@ -139,7 +139,7 @@ def train(
     from hashlib import sha256
 
     from secondlook.cli.progress import track
-    from secondlook.cli.train import watched
+    from secondlook.cli.training_bar import watched
     from secondlook.data import read_corpus, read_qrels, read_queries
     from secondlook.model.checkpoint import files_fingerprint, locate, refuse_to_replace
     from secondlook.model.doc2query import save_expander

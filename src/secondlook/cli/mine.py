@@ -13,8 +13,8 @@ import typer
 
 from secondlook.cli.arguments import QueriesSource, Ray  # noqa: TC001 - typer reads it
 from secondlook.cli.progress import progress, track
-from secondlook.cli.retrieve import rankings_of
 from secondlook.errors import SecondlookError
+from secondlook.workflows.retrieve import rankings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -8,15 +8,45 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
+from secondlook import progress as reported
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from rich.progress import Progress
+
+    from secondlook.progress import Watch
 
 T = TypeVar("T")
 
 FIRST_LINE_AFTER, LINE_EVERY = 2.0, 30.0
 """Seconds; work that is over before the first line is silent in a log."""
+
+
+class Bars(reported.Progress):
+    """Shows the progress of a workflow to a person."""
+
+    def counting(
+        self, doing: str, unit: str, total: int | None = None
+    ) -> AbstractContextManager[Callable[[int], None]]:
+        """A bar, or lines in a log."""
+        return progress(doing, unit, total)
+
+    def busy(self, doing: str) -> AbstractContextManager[None]:
+        """Shows that it goes on, and for how long."""
+        return busy(doing)
+
+    def training(self) -> AbstractContextManager[Watch]:
+        """A bar with loss, speed, time left and the last validation."""
+        from secondlook.cli.training_bar import watched
+
+        return watched()
+
+    def say(self, message: str) -> None:
+        """A line of the output."""
+        sys.stdout.write(f"{message}\n")
+        sys.stdout.flush()
 
 
 @contextmanager

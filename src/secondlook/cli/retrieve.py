@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from secondlook.cli.arguments import QueriesSource  # noqa: TC001 - typer reads it
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from secondlook.types import Query, Ranking, Retriever
-
-_BATCH = 64
 
 
 def retrieve(
@@ -39,21 +32,17 @@ def retrieve(
 
       secondlook retrieve scifact.index queries.jsonl --judged qrels/test.tsv -o bm25.trec.gz
     """
-    from secondlook.cli.progress import track
-    from secondlook.data import read_qrels, read_queries, write_run
-    from secondlook.retrieve import open_index
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.retrieve import retrieve as run
 
-    wanted = list(read_queries(queries, query_format))
-    if judged is not None:
-        keep = read_qrels(judged)
-        wanted = [query for query in wanted if query.id in keep]
-    engine = open_index(folder)
-    rankings = track(rankings_of(engine, wanted, k), "retrieving", "queries", total=len(wanted))
-    write_run(output, rankings, tag=tag)
-    typer.echo(f"{output}: {len(wanted):,} queries, up to {k:,} hits each")
-
-
-def rankings_of(engine: Retriever, queries: Sequence[Query], k: int) -> Iterator[Ranking]:
-    """One ranking per query, as they come."""
-    for start in range(0, len(queries), _BATCH):
-        yield from engine.retrieve(queries[start : start + _BATCH], k)
+    count = run(
+        folder,
+        queries,
+        output,
+        k=k,
+        judged=judged,
+        query_format=query_format,
+        tag=tag,
+        progress=Bars(),
+    )
+    typer.echo(f"{output}: {count:,} queries, up to {k:,} hits each")

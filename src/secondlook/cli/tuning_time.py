@@ -116,7 +116,7 @@ def train(tuning: Tuning) -> None:
     from dataclasses import replace
     from time import monotonic
 
-    from secondlook.cli.train import watched
+    from secondlook.cli.training_bar import watched
     from secondlook.train.budget import shortest_training
     from secondlook.train.choice import TooLittleTime
     from secondlook.train.recipe import read_recipe

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import TrainerControl, TrainerState
 
-    from secondlook.train.phase import Place, Watch
+    from secondlook.progress import Watch
+    from secondlook.train.phase import Place
     from secondlook.train.settings import AdaptPhase, CourseSettings
 
 

@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
-    from secondlook.train.phase import Watch
+    from secondlook.progress import Watch
 
 
 class StopsAt(TrainerCallback):

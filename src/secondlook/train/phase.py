@@ -12,7 +12,9 @@ outcome, writes the lineage, and calls the next.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from secondlook.progress import Unwatched, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,35 +33,6 @@ class TrainData:
     """Group files."""
     validate: Path | None = None
     """A group file with every candidate of the run that is to be re-ranked."""
-
-
-class Watch(Protocol):
-    """Who looks on."""
-
-    def begin(self, doing: str, total: int, *, done: int = 0) -> None:
-        """Work of this many steps begins; after a resume some are done."""
-        ...
-
-    def step(self, items: int, figures: Mapping[str, float]) -> None:
-        """One more step is done, on so many pairs or texts; figures are what is newly known."""
-        ...
-
-    def say(self, message: str) -> None:
-        """Something the user must not miss."""
-        ...
-
-
-class Unwatched:
-    """Nobody looks on."""
-
-    def begin(self, doing: str, total: int, *, done: int = 0) -> None:
-        """Nothing."""
-
-    def step(self, items: int, figures: Mapping[str, float]) -> None:
-        """Nothing."""
-
-    def say(self, message: str) -> None:
-        """Nothing."""
 
 
 @dataclass(frozen=True, slots=True)

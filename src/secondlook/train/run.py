@@ -33,11 +33,12 @@ from secondlook.model.checkpoint import (
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
 from secondlook.model.settings import Phase as LineagePhase
 from secondlook.model.warm import Warm
+from secondlook.progress import Unwatched
 from secondlook.score.default_scale import store_scale
 from secondlook.score.ranker import Ranker
 from secondlook.train import processes
 from secondlook.train.groups import Groups
-from secondlook.train.phase import Outcome, Place, TrainData, Unwatched
+from secondlook.train.phase import Outcome, Place, TrainData
 from secondlook.train.phases import ALONE, run_phase
 from secondlook.train.recipe import NAME, Recipe, resolved
 from secondlook.train.report import draw_curve, full_card
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     from secondlook.model.network import Model
     from secondlook.model.settings import RankerSettings
-    from secondlook.train.phase import Watch
+    from secondlook.progress import Watch
     from secondlook.train.settings import PhaseSettings
 
 _OUTCOME = "outcome.json"

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from secondlook.encode.settings import WindowSettings
     from secondlook.model.network import CrossEncoder
+    from secondlook.progress import Watch
     from secondlook.train.batches import DrawnGroups, EncodedGroup, EncodeGroups, Order
-    from secondlook.train.phase import Watch
     from secondlook.train.settings import RankingPhase
     from secondlook.train.validation import Validated
 

@@ -1,0 +1,53 @@
+"""First-stage retrieval for many queries, into a run file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.types import Query, Ranking, Retriever
+
+_BATCH = 64
+
+
+def retrieve(
+    index: str | Path,
+    queries: str | Path,
+    output: str | Path,
+    *,
+    k: int = 1000,
+    judged: str | Path | None = None,
+    query_format: str = "auto",
+    tag: str = "secondlook",
+    progress: Progress | ProgressCallback | None = None,
+) -> int:
+    """Write the top k documents of every query; gives the number of queries.
+
+    With `judged`, only for the queries that these judgments name. The file appears when it is
+    complete.
+    """
+    from secondlook.data import read_qrels, read_queries, write_run
+    from secondlook.retrieve import open_index
+
+    wanted = list(read_queries(str(queries), query_format))
+    if judged is not None:
+        keep = read_qrels(str(judged))
+        wanted = [query for query in wanted if query.id in keep]
+    engine = open_index(Path(index))
+    rankings = as_progress(progress).track(
+        rankings_of(engine, wanted, k), "retrieving", "queries", total=len(wanted)
+    )
+    write_run(Path(output), rankings, tag=tag)
+    return len(wanted)
+
+
+def rankings_of(engine: Retriever, queries: Sequence[Query], k: int) -> Iterator[Ranking]:
+    """One ranking per query, as they come."""
+    for start in range(0, len(queries), _BATCH):
+        yield from engine.retrieve(queries[start : start + _BATCH], k)
