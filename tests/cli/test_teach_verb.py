@@ -9,8 +9,8 @@ import tiny
 from command_line import in_process
 from invented import invent
 from secondlook import Ranker
-from secondlook.cli import teach
 from secondlook.train.groups import Groups, write_groups
+from secondlook.workflows import teach
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 import tiny
 from secondlook.cli import app
-from secondlook.cli.rerank import rerank
 from secondlook.cli.tune import NOT_SHIPPED
 from secondlook.cli.tuning import Tuning
 from secondlook.data import read_qrels, read_queries
@@ -17,6 +16,7 @@ from secondlook.data.splits import read_splits
 from secondlook.errors import SecondlookError
 from secondlook.model.network import new_warm, save_model
 from secondlook.train.budget import Clock
+from secondlook.workflows.rerank import rerank
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -86,9 +86,9 @@ def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch
 
     def counted(run, index, queries, ranker, output, **given):
         scored.append(output.name)
-        rerank(run, index, queries, ranker, output, **given)
+        return rerank(run, index, queries, ranker, output, **given)
 
-    monkeypatch.setattr("secondlook.cli.rerank.rerank", counted)
+    monkeypatch.setattr("secondlook.workflows.rerank.rerank", counted)
     done = tune(data, "--minutes", "0.1", "--ship")
     assert done.exit_code == 0
     assert "too little time to train here: --minutes " in done.stdout

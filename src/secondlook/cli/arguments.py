@@ -1,12 +1,9 @@
 """Arguments and options that several verbs share."""
 
-from glob import escape
-from pathlib import Path
+from enum import StrEnum
 from typing import Annotated
 
 import typer
-
-from secondlook.errors import Unwritable
 
 CorpusSource = Annotated[
     str, typer.Argument(help="Corpus: a file or folder of documents, or irds:NAME.")
@@ -45,16 +42,24 @@ Device = Annotated[
 Replace = Annotated[bool, typer.Option("--replace", help="Overwrite OUTPUT if it exists.")]
 
 
-def refuse_to_overwrite(output: Path, *, replace: bool) -> None:
-    """Raise Unwritable if the output exists, unless it is to be replaced.
+class Backend(StrEnum):
+    """Inference back ends."""
 
-    An interrupted job that was to become this output may continue.
-    """
-    unfinished = any(output.parent.glob(f".{escape(output.name)}.part*"))
-    if output.exists() and not (replace or unfinished):
-        raise Unwritable(f"{output} already exists; overwrite it with --replace")
+    auto = "auto"
+    torch = "torch"
+    onnx = "onnx"
+    openvino = "openvino"
 
 
-def reachable(source: str) -> str:
-    """A folder by its whole path, for workers that start elsewhere; a hub id as it is."""
-    return str(Path(source).absolute()) if Path(source).is_dir() else source
+class Precision(StrEnum):
+    """Numeric precision."""
+
+    auto = "auto"
+    fp32 = "fp32"
+    bf16 = "bf16"
+    int8 = "int8"
+
+
+BackendOption = Annotated[
+    Backend, typer.Option(help="Inference back end; auto: the fastest export, else torch.")
+]

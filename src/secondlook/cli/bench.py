@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.rerank import Backend, Precision
+from secondlook.cli.arguments import Backend, Precision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

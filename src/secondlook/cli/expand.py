@@ -1,5 +1,6 @@
 """`secondlook expand`: document expansion by predicted queries (doc2query)."""
 
+# ruff: noqa: TC001 - typer reads the annotations
 from __future__ import annotations
 
 import json
@@ -16,7 +17,6 @@ from secondlook.cli.arguments import (
     QueriesSource,
     Ray,
     Replace,
-    refuse_to_overwrite,
 )
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 from secondlook.cli.help_layout import VerbApp
@@ -75,6 +75,7 @@ def expand(
     """
     from secondlook.cli.progress import progress, track
     from secondlook.data import Fingerprint, read_corpus
+    from secondlook.data.durable import refuse_to_overwrite
     from secondlook.model.checkpoint import files_fingerprint, open_checkpoint
     from secondlook.model.doc2query import locate_expander
     from secondlook.retrieve.expand import best

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import Device, Ray, reachable
+from secondlook.cli.arguments import Device, Ray  # noqa: TC001 - typer reads them
 from secondlook.cli.training_bar import watched
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def _on_ray(asked: _Asked, address: str, processes: int) -> None:
     from functools import partial
 
     from secondlook.progress import Unwatched
+    from secondlook.scale.ray_job import reachable
     from secondlook.scale.train import train_together
 
     there = replace(

@@ -271,20 +271,23 @@ class Tuning:
         """Raw scores: each pair is scored once by each set of weights, and fused afterwards."""
         from time import monotonic
 
-        from secondlook.cli.rerank import rerank
+        from secondlook.cli.progress import Bars
         from secondlook.data import read_run
+        from secondlook.workflows.rerank import rerank
 
         if self.run(name, part).exists():
             return
         began = monotonic()
-        rerank(
-            str(self.run("bm25", part)),
+        result = rerank(
+            self.run("bm25", part),
             self.index,
-            str(self.queries),
-            str(self.ranker(name)),
+            self.queries,
+            self.ranker(name),
             self.run(name, part),
             raw=True,
+            progress=Bars(),
         )
+        typer.echo(result.summary())
         pairs = sum(len(ranking.hits) for ranking in read_run(self.run(name, part)))
         self.known["pairs_per_second"] = pairs / (monotonic() - began)
 

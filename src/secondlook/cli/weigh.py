@@ -1,5 +1,6 @@
 """`secondlook weigh`: term weighting for first-stage retrieval (DeepCT)."""
 
+# ruff: noqa: TC001 - typer reads the annotations
 from __future__ import annotations
 
 import json
@@ -17,7 +18,6 @@ from secondlook.cli.arguments import (
     QueriesSource,
     Ray,
     Replace,
-    refuse_to_overwrite,
 )
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 from secondlook.cli.help_layout import VerbApp
@@ -77,6 +77,7 @@ def weigh(
     """
     from secondlook.cli.progress import progress, track
     from secondlook.data import Fingerprint, read_corpus
+    from secondlook.data.durable import refuse_to_overwrite
     from secondlook.model.checkpoint import files_fingerprint, open_trained
     from secondlook.model.deepct import CARD, WeigherSettings
     from secondlook.retrieve.weigh import FrequencySettings

@@ -1,0 +1,123 @@
+"""A ranker that counts what it scores: pairs, time, and texts that were cut short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Literal
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from secondlook.score.exports import Engine, Precision
+    from secondlook.types import Corpus, Pair, Query, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringCost:
+    """What was scored, how fast, and what was cut short."""
+
+    pairs: int
+    seconds: float
+    """Spent on scoring alone."""
+    truncated_texts: int = 0
+    truncated_tokens: int = 0
+    """Of all truncated texts together."""
+    truncated_queries: int = 0
+
+    def summary(self) -> str:
+        """A line for a person."""
+        spent = f"{self.pairs:,} pairs"
+        if self.seconds:
+            rate = self.pairs / self.seconds
+            spent += f" in {self.seconds:,.1f} s ({rate:,.1f} a second)"
+        if self.truncated_queries:
+            spent += f"; queries cut short: {self.truncated_queries:,}"
+        if not self.truncated_texts:
+            return f"{spent}, no text cut short" if not self.truncated_queries else spent
+        mean = self.truncated_tokens / self.truncated_texts
+        return (
+            f"{spent}; {self.truncated_texts:,} of {self.pairs:,} texts were longer than the "
+            f"ranker reads and cut short, by {mean:,.0f} tokens on average"
+        )
+
+
+class CountingRanker:
+    """A ranker that counts scored pairs, truncated texts and elapsed time.
+
+    Its scores do not depend on the machine; `made_of` says what they depend on.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        backend: Literal["auto", "torch"] | Engine,
+        precision: Literal["auto"] | Precision,
+    ) -> None:
+        from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.rank.batches import DOCUMENTS, PAIRS
+        from secondlook.score.exports import fingerprint
+        from secondlook.score.ranker import Ranker
+
+        self.ranker = Ranker.load(
+            source, backend=backend, precision=precision, same_on_any_machine=True
+        )
+        self.advance: Callable[[int], None] = lambda _: None
+        """Called with the number of pairs that were scored."""
+        settings = self.ranker.settings
+        self.made_of = {
+            "weights": fingerprint(open_checkpoint(source)),
+            "encode": settings.encode.model_dump(mode="json"),
+            "fusion": settings.fusion and settings.fusion.model_dump(mode="json"),
+            "backend": f"{backend} {precision}",
+        }
+        self.at_once = DOCUMENTS if settings.encode.windows else PAIRS
+        """How many documents make a batch."""
+        self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
+        self._cut_queries: set[str] = set()
+
+    def rerank(
+        self, queries: list[Query], rankings: list[Ranking], corpus: Corpus, *, raw: bool
+    ) -> list[Ranking]:
+        """Re-rank a batch of rankings; `raw` gives raw scores, those of windows one by one."""
+        from secondlook.rank import rerank
+        from secondlook.score.raw import raw_windows
+
+        if not raw:
+            return rerank(queries, rankings, corpus, self, self.ranker.fusion)
+        if self.ranker.settings.encode.windows is None:
+            return rerank(queries, rankings, corpus, self)
+        began = monotonic()
+        windows = raw_windows(queries, rankings, corpus, self.ranker)
+        self._count(sum(len(ranking.hits) for ranking in rankings), began)
+        return windows
+
+    def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """The ranker's scores."""
+        began = monotonic()
+        scored = self.ranker.scored(pairs)
+        self._cut_texts += int((scored.cut > 0).sum())
+        self._cut_tokens += int(scored.cut.sum())
+        for row in scored.cut_query.nonzero()[0].tolist():
+            self._cut_queries.add(pairs[row][0].id)
+        self._count(len(pairs), began)
+        return scored.scores
+
+    def _count(self, pairs: int, began: float) -> None:
+        self._pairs += pairs
+        self._seconds += monotonic() - began
+        self.advance(pairs)
+
+    def cost(self) -> ScoringCost:
+        """What was scored so far."""
+        return ScoringCost(
+            self._pairs,
+            self._seconds,
+            self._cut_texts,
+            self._cut_tokens,
+            len(self._cut_queries),
+        )

@@ -1,0 +1,254 @@
+"""Re-rank a run, into another run file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Literal
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.score.counting import CountingRanker, ScoringCost
+    from secondlook.score.exports import Engine, Precision
+    from secondlook.types import Corpus, Query, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class RerankResult:
+    """What was scored, and where the run is."""
+
+    output: Path
+    pairs: int
+    """Scored by the re-ranker this time; what an interrupted call had scored is not counted."""
+    cost: ScoringCost | None = None
+    """Time and truncated texts; None on a Ray cluster, whose workers do not report them."""
+    cascade: str | None = None
+    """The cheaper re-ranker that chose the candidates."""
+    cascade_keep: int = 0
+    """How many candidates of each query it kept."""
+    cascade_cost: ScoringCost | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Spent on scoring by the re-ranker; None on a Ray cluster."""
+        return None if self.cost is None else self.cost.seconds
+
+    def summary(self) -> str:
+        """Pairs, speed and truncated texts, in one line for each re-ranker."""
+        own = f"{self.pairs:,} pairs" if self.cost is None else self.cost.summary()
+        line = f"{self.output}: {own}"
+        if self.cascade_cost is None:
+            return line
+        chosen = f"{self.cascade_cost.summary()}, to keep {self.cascade_keep} of each query"
+        return f"{self.cascade}: {chosen}\n{line}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"output": str(self.output)}
+
+
+def rerank(
+    run: str | Path,
+    index: str | Path,
+    queries: str | Path,
+    ranker: str | Path,
+    output: str | Path,
+    *,
+    depth: int | None = None,
+    cascade: tuple[str | Path, int] | None = None,
+    raw: bool = False,
+    backend: Literal["auto", "torch"] | Engine = "auto",
+    precision: Literal["auto"] | Precision = "auto",
+    ray: str | None = None,
+    replace: bool = False,
+    progress: Progress | ProgressCallback | None = None,
+) -> RerankResult:
+    """Score the candidates of a run with a re-ranker and write the new run.
+
+    `depth` scores only the top candidates of each query, `cascade` (a cheaper re-ranker and a
+    number) only those that the cheaper one keeps; the others stay below in their old order. `raw`
+    writes scores without fusion, one line per window. `ray` is the address of a Ray cluster, or
+    "local".
+
+    The file appears when it is complete; after an interruption the same call resumes. Raises
+    Unwritable if the file exists, unless `replace` is set.
+    """
+    from secondlook.data import read_queries, read_run
+    from secondlook.data.durable import refuse_to_overwrite
+    from secondlook.retrieve import open_index
+    from secondlook.score.counting import CountingRanker
+
+    _refuse_unsupported(cascade, raw=raw, ray=ray)
+    reported, target = as_progress(progress), Path(output)
+    refuse_to_overwrite(target, replace=replace)
+    texts = {query.id: query for query in read_queries(str(queries))}
+    name, keep = (str(cascade[0]), cascade[1]) if cascade else ("", 0)
+    with reported.busy("reading run and ranker"):
+        digest, total = _survey(read_run(str(run)), texts, str(queries), depth, keep)
+        corpus = open_index(Path(index))
+        scorer = CountingRanker(str(ranker), backend, precision)
+        chooser = CountingRanker(name, backend, precision) if cascade else None
+    contents = {
+        "pairs": digest,
+        "corpus": corpus.card.fingerprint,
+        "rankers": [used.made_of for used in (chooser, scorer) if used],
+        "depth": depth,
+        "keep": keep,
+        "raw": raw,
+    }
+    job = _Job(str(run), texts, target, depth, keep, raw, total, contents)
+    if ray is not None:
+        from functools import partial
+
+        from secondlook.scale.ray_job import reachable
+        from secondlook.scale.rerank import reranker
+
+        source = reachable(str(ranker))
+        tools = partial(reranker, Path(index).absolute(), source, backend, precision)
+        _on_ray(job, ray, tools, scorer, reported)
+        return RerankResult(target, total)
+    _here(job, corpus, scorer, chooser, reported)
+    cost = scorer.cost()
+    if chooser is None:
+        return RerankResult(target, cost.pairs, cost)
+    return RerankResult(target, cost.pairs, cost, name, keep, chooser.cost())
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is re-ranked, and where it goes."""
+
+    run: str
+    queries: Mapping[str, Query]
+    output: Path
+    depth: int | None
+    keep: int
+    raw: bool
+    total: int
+    contents: Mapping[str, Any]
+    """What the result depends on: a job of other contents does not resume this one."""
+
+    def whole(self) -> Iterator[Ranking]:
+        """The rankings of the run."""
+        from secondlook.data import read_run
+
+        return read_run(self.run)
+
+    def candidates(self) -> Iterator[Ranking]:
+        """The part of each ranking that is scored."""
+        return _cut(self.whole(), self.depth)
+
+    def tag(self, scorer: CountingRanker) -> str:
+        """The run tag, which says what the scores are."""
+        from secondlook.score.raw import run_tag
+
+        fused, tail = scorer.ranker.fusion is not None, self.depth is not None or self.keep > 0
+        return run_tag(raw=self.raw, fused=fused, tail=tail)
+
+
+def _refuse_unsupported(
+    cascade: tuple[str | Path, int] | None, *, raw: bool, ray: str | None
+) -> None:
+    from secondlook.errors import SecondlookError
+
+    if cascade is not None and cascade[1] < 1:
+        raise SecondlookError("a cascade keeps 1 candidate or more, as in ('small.ranker', 100)")
+    if ray is not None and (cascade is not None or raw):
+        raise SecondlookError(
+            "a Ray cluster does not support a cascade or raw scores yet; leave out ray"
+        )
+
+
+def _here(
+    job: _Job,
+    corpus: Corpus,
+    scorer: CountingRanker,
+    chooser: CountingRanker | None,
+    progress: Progress,
+) -> None:
+    """In this process, batch by batch; finished batches survive an interruption."""
+    from secondlook.data.partial import PartialRun
+    from secondlook.rank import cut, with_tails
+    from secondlook.rank.batches import batches
+
+    partial_run = PartialRun(job.output, job.contents, job.tag(scorer))
+    rankings, whole = job.candidates(), job.whole()
+    before = sum(_pairs(ranking, job.keep) for ranking in islice(rankings, partial_run.finished))
+    with progress.counting("re-ranking", "pairs", job.total) as advance:
+        advance(before)
+        scorer.advance = advance
+        if chooser:
+            chooser.advance = advance
+        for batch in batches(rankings, scorer.at_once):
+            wanted = [job.queries[ranking.query_id] for ranking in batch]
+            if chooser:
+                batch = cut(wanted, batch, corpus, chooser, job.keep, chooser.ranker.fusion)
+            reranked = scorer.rerank(wanted, batch, corpus, raw=job.raw)
+            partial_run.add(reranked if job.raw else list(with_tails(reranked, whole)))
+    partial_run.finish()
+
+
+def _on_ray(
+    job: _Job,
+    address: str,
+    open_tools: Callable[[], Callable[[str], tuple[str, int]]],
+    scorer: CountingRanker,
+    progress: Progress,
+) -> None:
+    """The same batches as on one machine, some of them a part of the job."""
+    from secondlook.data import read_run, write_run
+    from secondlook.rank import with_tails
+    from secondlook.rank.batches import parts as parts_of
+    from secondlook.scale.parts import Parts
+    from secondlook.scale.ray_job import run
+    from secondlook.scale.rerank import as_work
+
+    parts = Parts(job.output, job.contents)
+    count = parts.give(
+        as_work([job.queries[ranking.query_id] for ranking in some], some)
+        for some in parts_of(job.candidates(), scorer.at_once)
+    )
+    with progress.counting("re-ranking", "pairs", job.total) as advance:
+        run(address, parts.missing(count), open_tools, advance=advance)
+    done = (read_run(path, "trec") for path in parts.results(count))
+    rankings = with_tails(chain.from_iterable(done), job.whole())
+    write_run(job.output, rankings, tag=job.tag(scorer))
+    parts.remove()
+
+
+def _pairs(ranking: Ranking, keep: int) -> int:
+    """How many pairs are scored for a ranking, by both rankers of a cascade together."""
+    hits = len(ranking.hits)
+    return hits + keep if 0 < keep < hits else hits
+
+
+def _cut(rankings: Iterable[Ranking], depth: int | None) -> Iterator[Ranking]:
+    return (ranking if depth is None else ranking.top(depth) for ranking in rankings)
+
+
+def _survey(
+    rankings: Iterable[Ranking],
+    texts: Mapping[str, Query],
+    queries: str,
+    depth: int | None,
+    keep: int,
+) -> tuple[str, int]:
+    """A digest of the candidates, and how many pairs there are; refuses a query without text."""
+    from secondlook.errors import MissingQuery
+
+    digest, total = sha256(), 0
+    for ranking in rankings:
+        if ranking.query_id not in texts:
+            raise MissingQuery(ranking.query_id, queries)
+        query = texts[ranking.query_id]
+        hits = (part for hit in ranking.hits for part in (hit.doc_id, repr(hit.score)))
+        digest.update("\x00".join((query.id, query.text, str(query.type), *hits)).encode() + b"\n")
+        total += sum(_pairs(cut, keep) for cut in _cut([ranking], depth))
+    return digest.hexdigest(), total

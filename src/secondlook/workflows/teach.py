@@ -1,0 +1,87 @@
+"""Score training groups with a teacher model, for knowledge distillation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from dataclasses import replace as changed
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.score.counting import ScoringCost
+    from secondlook.score.exports import Engine, Precision
+    from secondlook.train.groups import Group
+
+_GROUPS_AT_ONCE = 8  # little to lose by a kill
+
+
+@dataclass(frozen=True, slots=True)
+class TeachResult:
+    """What was scored by whom, and where the groups are."""
+
+    output: Path
+    queries: int
+    teacher: str
+    """The teacher's name."""
+    cost: ScoringCost
+    """Pairs, time and truncated texts; what an interrupted call had scored is not counted."""
+
+    def summary(self) -> str:
+        """Queries, pairs, speed and truncated texts."""
+        scored = f"{self.queries:,} queries, scored by {self.teacher}"
+        return f"{self.output}: {scored}: {self.cost.summary()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"output": str(self.output)}
+
+
+def teach(
+    groups: str | Path,
+    teacher: str | Path,
+    output: str | Path,
+    *,
+    backend: Literal["auto", "torch"] | Engine = "auto",
+    precision: Literal["auto"] | Precision = "auto",
+    replace: bool = False,
+    progress: Progress | ProgressCallback | None = None,
+) -> TeachResult:
+    """Add a teacher model's scores to training groups; the labels do not change.
+
+    `groups` is a file of `mine`. After an interruption the same call resumes. Raises Unwritable
+    if the output exists, unless `replace` is set.
+    """
+    from secondlook.data.durable import refuse_to_overwrite
+    from secondlook.data.partial import PartialLines
+    from secondlook.model.checkpoint import base_name
+    from secondlook.score.counting import CountingRanker
+    from secondlook.train.groups import Groups, write_groups
+
+    reported, target, name = as_progress(progress), Path(output), base_name(str(teacher))
+    refuse_to_overwrite(target, replace=replace)
+    with reported.busy("loading the teacher"):
+        given = Groups([Path(groups)])
+        scorer = CountingRanker(str(teacher), backend, precision)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = PartialLines(target, {"groups": given.fingerprint, **scorer.made_of})
+
+    def rows(some: list[Group]) -> list[str]:
+        pairs = [(group.query, document) for group in some for document in group.documents]
+        scores = iter(scorer.score(pairs).tolist())
+        return [json.dumps([next(scores) for _ in group.documents]) for group in some]
+
+    with reported.counting("scoring", "queries", len(given)) as advance:
+        partial.fill(given, rows, _GROUPS_AT_ONCE, advance)
+    taught = (
+        changed(group, teacher=tuple(json.loads(row)))
+        for group, row in zip(given, partial.rows(), strict=True)
+    )
+    count = write_groups(target, taught, about=given.about[0] | {"teacher": name})
+    partial.remove()
+    return TeachResult(target, count, name, scorer.cost())

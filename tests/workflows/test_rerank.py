@@ -1,0 +1,90 @@
+"""Re-ranking and teacher scores, as a program asks for them."""
+
+import pytest
+
+import tiny
+from invented import DEEP_SEA, invent, write_deep_sea
+from no_cluster import in_this_process
+from secondlook.data import read_run, write_run
+from secondlook.errors import SecondlookError, Unwritable
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.train.groups import Groups, write_groups
+from secondlook.types import Hit, Ranking
+from secondlook.workflows.rerank import rerank
+from secondlook.workflows.teach import teach
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rerank")
+    write_deep_sea(folder)
+    Bm25Index.build(folder / "index", DEEP_SEA, Bm25Settings())
+    tiny.save(tiny.classifier(), folder / "ranker")
+    hits = [Hit(document.id, -float(rank)) for rank, document in enumerate(DEEP_SEA[:6])]
+    write_run(folder / "first.trec", [Ranking.of(f"q{n}", hits) for n in range(3)])
+    return folder
+
+
+def given(folder):
+    return [folder / name for name in ("first.trec", "index", "queries.jsonl", "ranker")]
+
+
+def test_a_program_gets_figures_and_no_output(folder, tmp_path, capsys):
+    calls = []
+    result = rerank(
+        *map(str, given(folder)),
+        str(tmp_path / "out.trec"),
+        progress=lambda *call: calls.append(call),
+    )
+    assert result.pairs == 18
+    assert result.seconds > 0
+    assert result.summary().startswith(f"{tmp_path / 'out.trec'}: 18 pairs in ")
+    assert result.to_dict()["cost"]["truncated_texts"] == 0
+    assert calls[0] == ("reading run and ranker", 0, None)
+    assert calls[-1] == ("re-ranking", 18, 18)
+    assert {len(ranking.hits) for ranking in read_run(tmp_path / "out.trec")} == {6}
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_cascade_tells_what_both_rankers_cost(folder, tmp_path):
+    result = rerank(*given(folder), tmp_path / "out.trec", cascade=(folder / "ranker", 2))
+    assert (result.pairs, result.cascade_cost.pairs) == (6, 18)
+    first, second = result.summary().splitlines()
+    assert first.startswith(f"{folder / 'ranker'}: 18 pairs")
+    assert first.endswith("to keep 2 of each query")
+    assert second.startswith(f"{tmp_path / 'out.trec'}: 6 pairs")
+
+
+def test_workers_of_a_cluster_write_the_run_that_one_process_writes(folder, tmp_path, monkeypatch):
+    rerank(*given(folder), tmp_path / "here.trec", depth=4)
+    monkeypatch.setattr("secondlook.scale.ray_job.run", in_this_process)
+    result = rerank(*given(folder), tmp_path / "there.trec", depth=4, ray="somewhere")
+    assert (result.pairs, result.seconds) == (12, None)
+    assert (tmp_path / "there.trec").read_bytes() == (tmp_path / "here.trec").read_bytes()
+
+
+def test_errors_name_arguments_instead_of_options(folder, tmp_path):
+    (tmp_path / "out.trec").write_text("precious")
+    with pytest.raises(Unwritable, match="set replace"):
+        rerank(*given(folder), tmp_path / "out.trec")
+    for options in ({"raw": True}, {"cascade": (folder / "ranker", 2)}):
+        with pytest.raises(SecondlookError, match="leave out ray"):
+            rerank(*given(folder), tmp_path / "new.trec", ray="local", **options)
+    with pytest.raises(SecondlookError, match="1 candidate or more"):
+        rerank(*given(folder), tmp_path / "new.trec", cascade=("ranker", 0))
+
+
+def test_a_teacher_scores_groups(folder, tmp_path, capsys):
+    write_groups(tmp_path / "train.parquet", invent(2), about={})
+    calls = []
+    result = teach(
+        str(tmp_path / "train.parquet"),
+        str(folder / "ranker"),
+        tmp_path / "taught.parquet",
+        progress=lambda *call: calls.append(call),
+    )
+    assert (result.queries, result.teacher, result.cost.pairs) == (2, "ranker", 12)
+    assert result.to_dict()["cost"]["pairs"] == 12
+    assert calls[-1] == ("scoring", 2, 2)
+    assert all(len(group.teacher) == 6 for group in Groups([tmp_path / "taught.parquet"]))
+    assert capsys.readouterr() == ("", "")
