@@ -10,9 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from command_line import in_process
-from secondlook.cli import app, doctor
+from secondlook.cli import app
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.scale import machine
 from secondlook.types import Document
+from secondlook.workflows import doctor
 
 SAPPHIRE_RAPIDS = """\
 processor\t: 0
@@ -28,24 +30,24 @@ ARM = "processor : 0\nFeatures : fp asimd i8mm bf16\nCPU part : 0xd4f\n"
 
 
 def test_cpu_features_are_those_of_the_first_core():
-    told = doctor.processor(SAPPHIRE_RAPIDS)
+    told = machine.processor(SAPPHIRE_RAPIDS)
     assert told["name"] == "Imaginary Xeon"
     assert all(told["features"].values())
 
 
 def test_a_feature_needs_all_of_its_flags():
-    old = doctor.processor(HASWELL)["features"]
+    old = machine.processor(HASWELL)["features"]
     assert [name for name, there in old.items() if there] == ["AVX2"]
-    half = doctor.processor("flags : avx512f amx_int8")["features"]
+    half = machine.processor("flags : avx512f amx_int8")["features"]
     assert not any(half.values())
 
 
 def test_an_arm_core_has_none_of_them():
-    assert set(doctor.processor(ARM)["features"].values()) == {False}
+    assert set(machine.processor(ARM)["features"].values()) == {False}
 
 
 def test_without_cpuinfo_features_are_unknown():
-    told = doctor.processor("")
+    told = machine.processor("")
     assert told["name"]
     assert set(told["features"].values()) == {None}
 
@@ -53,8 +55,8 @@ def test_without_cpuinfo_features_are_unknown():
 def test_a_container_may_use_a_share_of_the_cores_and_of_the_memory(tmp_path):
     (tmp_path / "cpu.max").write_text("50000 100000\n")
     (tmp_path / "memory.max").write_text("1048576\n")
-    assert doctor.cores(tmp_path)["usable"] == 0.5
-    assert doctor.memory(tmp_path)["usable"] == 1048576
+    assert machine.cores(tmp_path)["usable"] == 0.5
+    assert machine.memory(tmp_path)["usable"] == 1048576
 
 
 def test_so_may_one_of_the_first_version_of_control_groups(tmp_path):
@@ -63,24 +65,24 @@ def test_so_may_one_of_the_first_version_of_control_groups(tmp_path):
     (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("25000\n")
     (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("4096\n")
-    assert doctor.cores(tmp_path)["usable"] == 0.25
-    assert doctor.memory(tmp_path)["usable"] == 4096
+    assert machine.cores(tmp_path)["usable"] == 0.25
+    assert machine.memory(tmp_path)["usable"] == 4096
 
 
 @pytest.mark.parametrize("limits", [{}, {"cpu.max": "max 100000\n", "memory.max": "max\n"}])
 def test_without_a_limit_all_that_the_process_may_run_on_is_usable(tmp_path, limits):
     for name, limit in limits.items():
         (tmp_path / name).write_text(limit)
-    assert 1 <= doctor.cores(tmp_path)["usable"] <= os.cpu_count()
-    assert doctor.memory(tmp_path)["usable"] == doctor.memory(tmp_path)["total"] > 2**20
+    assert 1 <= machine.cores(tmp_path)["usable"] <= os.cpu_count()
+    assert machine.memory(tmp_path)["usable"] == machine.memory(tmp_path)["total"] > 2**20
 
 
 def test_what_a_system_does_not_tell_is_unknown(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delattr(os, "sysconf", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert doctor.cores(tmp_path) == {"total": None, "usable": None}
-    assert doctor.memory(tmp_path) == {"total": None, "usable": None}
+    assert machine.cores(tmp_path) == {"total": None, "usable": None}
+    assert machine.memory(tmp_path) == {"total": None, "usable": None}
 
 
 WANTED = [
@@ -191,7 +193,7 @@ def test_what_is_no_address_of_a_server_is_not_opened(tmp_path):
 @pytest.fixture
 def imaginary_gpu(monkeypatch):
     """Loading torch takes seconds, and finds what this machine happens to have."""
-    monkeypatch.setattr(doctor, "accelerators", lambda: ["cuda:0 Imaginary GPU"])
+    monkeypatch.setattr(machine, "accelerators", lambda: ["cuda:0 Imaginary GPU"])
 
 
 @pytest.mark.usefixtures("imaginary_gpu")
@@ -210,7 +212,7 @@ def test_the_report_is_json_on_demand():
 def test_the_report_says_how_to_get_what_is_missing(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(doctor, "requirements", lambda: WANTED)
-    monkeypatch.setattr(doctor, "_text", lambda _: "")  # as on a system without /proc
+    monkeypatch.setattr(machine, "text_of", lambda _: "")  # as on a system without /proc
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 0
     assert "pip install 'secondlook[onnx]'" in result.stdout

@@ -42,7 +42,7 @@ def test_groups_come_from_an_index_or_a_run(tmp_path):
 
 def test_what_it_cannot_do_is_said(tmp_path):
     arguments = ["mine", *collection(tmp_path), "-o", tmp_path / "train.parquet"]
-    assert "give --run" in secondlook(*arguments, fails=True)
+    assert "give a run" in secondlook(*arguments, fails=True)
     assert "as in 1-100" in secondlook(*arguments, "--ranks", "5", fails=True)
 
 
@@ -51,7 +51,7 @@ def deep_sea(tmp_path, monkeypatch):
     """An index of the sea, mined in parts of four queries by workers that are this process."""
     given = write_deep_sea(tmp_path)
     in_process("index", given[0], tmp_path / "index")
-    monkeypatch.setattr("secondlook.cli.mine._AT_ONCE", 4)
+    monkeypatch.setattr("secondlook.workflows.mine._AT_ONCE", 4)
     monkeypatch.setattr("secondlook.scale.ray_job.run", in_this_process)
     return given
 

@@ -23,10 +23,8 @@ def add(
 
       secondlook add marco.index todays-passages.jsonl
     """
-    from secondlook.cli.progress import track
-    from secondlook.data import read_corpus
-    from secondlook.retrieve import open_updatable
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.index import add_documents
 
-    index = open_updatable(folder)
-    index.upsert(track(read_corpus(corpus, corpus_format), "adding", "documents"))
+    index = add_documents(folder, corpus, corpus_format=corpus_format, progress=Bars())
     typer.echo(f"{folder}: {index.card.documents:,} documents")

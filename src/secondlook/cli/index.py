@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from secondlook.cli.arguments import CorpusFormat  # noqa: TC001 - typer reads it
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from secondlook.types import Document
 
 
 class Engine(StrEnum):
@@ -69,42 +63,22 @@ def index(
       secondlook index scifact/corpus.jsonl.gz scifact.index
       secondlook index collection.tsv marco.index --engine opensearch --shards 3 --replicas 1
     """
-    from secondlook.cli.progress import track
-    from secondlook.data import read_corpus
-    from secondlook.data.formats import corpus_file
-    from secondlook.errors import DuplicateId, IndexProblem
-    from secondlook.retrieve.folder import CARD, Index
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.index import build_index
 
-    if (folder / CARD).exists() and not replace:
-        raise IndexProblem(f"{folder} is already an index; rebuild it with --replace")
-
-    class Documents:  # an engine may have to read them a second time
-        def __iter__(self) -> Iterator[Document]:
-            return track(read_corpus(corpus, corpus_format), "indexing", "documents")
-
-    built: Index
-    match engine:
-        case Engine.bm25s:
-            from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
-
-            try:
-                built = Bm25Index.build(folder, Documents(), Bm25Settings(k1=k1, b=b))
-            except DuplicateId as twice:
-                path = corpus_file(corpus, corpus_format)
-                raise (twice.in_file(path) if path else twice) from twice
-        case Engine.opensearch:
-            from secondlook.retrieve.access import Access
-            from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
-
-            named = url or Access.from_environment(os.environ).urls
-            settings = OpenSearchSettings(
-                urls=tuple(named or ["http://localhost:9200"]),
-                discover=discover,
-                name=name or folder.name,
-                shards=shards,
-                replicas=replicas,
-                k1=k1,
-                b=b,
-            )
-            built = OpenSearchIndex.build(folder, Documents(), settings)
+    built = build_index(
+        corpus,
+        folder,
+        engine=engine.value,
+        corpus_format=corpus_format,
+        k1=k1,
+        b=b,
+        url=url,
+        discover=discover,
+        name=name,
+        shards=shards,
+        replicas=replicas,
+        replace=replace,
+        progress=Bars(),
+    )
     typer.echo(f"{folder}: {built.card.documents:,} documents, {built.card.engine}")

@@ -22,8 +22,7 @@ def remove(
 
       secondlook remove marco.index 7067032 7067056
     """
-    from secondlook.retrieve import open_updatable
+    from secondlook.workflows.index import remove_documents
 
-    index = open_updatable(folder)
-    index.delete(doc_ids)
+    index = remove_documents(folder, doc_ids)
     typer.echo(f"{folder}: {index.card.documents:,} documents")

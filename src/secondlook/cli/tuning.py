@@ -112,10 +112,12 @@ class Tuning:
         claim(self.results, asked)
 
     def _index(self) -> None:
-        from secondlook.cli.index import index
+        from secondlook.cli.progress import Bars
+        from secondlook.workflows.index import build_index
 
         if not self.index.exists():
-            index(str(_file(self.data, "corpus")), self.index)
+            card = build_index(_file(self.data, "corpus"), self.index, progress=Bars()).card
+            typer.echo(f"{self.index}: {card.documents:,} documents, {card.engine}")
 
     def _clicks(self) -> None:
         from secondlook.cli.clicks import clicks
@@ -216,22 +218,25 @@ class Tuning:
                 )
 
     def _mine(self) -> None:
-        from secondlook.cli.mine import mine
+        from secondlook.cli.progress import Bars
         from secondlook.cli.tuning_time import VALIDATED
+        from secondlook.workflows.mine import mine
 
         (self.results / "groups").mkdir(exist_ok=True)
         for part, depth in {"train": self.depth, "dev": VALIDATED}.items():
             groups = self.results / "groups" / f"{part}.parquet"
             if not groups.exists():
-                mine(
-                    str(self.index),
-                    str(self.queries),
-                    str(self.used(part)),
+                counts = mine(
+                    self.index,
+                    self.queries,
+                    self.used(part),
                     groups,
-                    run=str(self.run("bm25", part)),
-                    ranks=f"1-{depth}",
-                    all_=part == "dev",
+                    run=self.run("bm25", part),
+                    ranks=(1, depth),
+                    keep_all=part == "dev",
+                    progress=Bars(),
                 )
+                typer.echo(f"{groups}: {counts.summary()}")
 
     def _candidates(self) -> list[str]:
         """The base and what training made of it, unless training itself kept the base's weights.

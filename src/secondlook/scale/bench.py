@@ -129,6 +129,10 @@ class Bench(Settings):
     """How much later a busy server is done for each request, beside scoring."""
     first_look: FirstLook | None = None
 
+    def to_json(self) -> str:
+        """The text of the file that `read_bench` reads."""
+        return self.model_dump_json(indent=2) + "\n"
+
     def engine(self, name: str | None) -> Engine:
         """The one of that name; without a name the one with the most pairs per second."""
         if name is None:

@@ -49,7 +49,7 @@ def miner(index: Path, settings: MineSettings) -> Callable[[str], tuple[str, int
             rankings = [Ranking(asked, tuple(Hit(*hit) for hit in own)) for asked, own in hits]
         own = Miner(queries, part["qrels"], engine, settings, pool)
         rows = [json.dumps(row_of(group)) for group in own.groups(rankings)]
-        counted = json.dumps(own.counts.as_dict())
+        counted = json.dumps(own.counts.to_dict())
         return "".join(row + "\n" for row in (counted, *rows)), len(queries)
 
     return do

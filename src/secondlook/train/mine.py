@@ -93,12 +93,27 @@ class Counts:
     queries_unjudged: int = 0
     """Rankings of queries that no judgment names."""
 
-    def as_dict(self) -> dict[str, int | dict[str, int]]:
+    def to_dict(self) -> dict[str, int | dict[str, int]]:
         """For JSON."""
         return asdict(self)
 
+    def summary(self) -> str:
+        """Lines for a person."""
+        dropped = ", ".join(f"{rule} {count:,}" for rule, count in self.dropped.items())
+        return (
+            f"{self.queries:,} queries\n"
+            f"  positives {self.positives:,}, of which {self.positives_added:,} were not among the "
+            f"candidates; {self.positives_missed:,} more are in no group "
+            f"({self.positives_without_text:,} have no text)\n"
+            f"  negatives {self.negatives:,}, of which {self.negatives_judged:,} judged\n"
+            f"  dropped while drawing: {dropped}\n"
+            f"  queries left out: {self.queries_without_positive:,} without a positive, "
+            f"{self.queries_without_candidate:,} without a positive or a negative in the group; "
+            f"{self.queries_unjudged:,} of the run are not judged"
+        )
+
     def add(self, more: Mapping[str, Any]) -> None:
-        """Count in what another one, as `as_dict` gives it, has counted."""
+        """Count in what another one, as `to_dict` gives it, has counted."""
         for name, count in more.items():
             if name == "dropped":
                 for rule, times in count.items():

@@ -1,0 +1,175 @@
+"""Measure how fast a re-ranker is on this machine, for a plan of servers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Literal
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.scale.bench import Bench, Engine, FirstLook
+    from secondlook.score.exports import Engine as ExportEngine
+    from secondlook.score.exports import Precision
+
+    BackEnd = tuple[Literal["auto", "torch"] | ExportEngine, Literal["auto"] | Precision]
+
+_DOCUMENTS = 20  # of a request that a server is timed with
+_QUERIES = 100  # that first-stage retrieval is timed with
+
+
+def bench(
+    ranker: str | Path,
+    output: str | Path | None = None,
+    *,
+    engine: Sequence[str] = (),
+    index: str | Path | None = None,
+    queries: str | Path | None = None,
+    depth: int = 100,
+    url: str | None = None,
+    progress: Progress | ProgressCallback | None = None,
+) -> Bench:
+    """Time a re-ranker on this machine; gives the measurements, and writes them to `output`.
+
+    `engine` names back ends and precisions, as in "onnx int8" (default: every export, or torch).
+    With `index` and `queries`, first-stage retrieval of `depth` candidates is timed, too; with the
+    `url` of a running server of this re-ranker, also what HTTP adds (an API key is read from
+    SECONDLOOK_API_KEY). Run nothing else on the machine meanwhile.
+    """
+    from datetime import UTC, datetime
+
+    from secondlook.data.durable import write_at_once
+    from secondlook.errors import SecondlookError
+    from secondlook.model.checkpoint import base_name, locate
+    from secondlook.scale.bench import Bench
+    from secondlook.scale.machine import cpuinfo, memory, processor
+    from secondlook.score.cores import CGROUP, threads
+
+    if (index is None) != (queries is None):
+        raise SecondlookError("first-stage retrieval needs both an index and queries, or neither")
+    kinds = {name: back_end_of(name) for name in engine}
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    folder = locate(str(ranker))
+    alone, busy = _requests(folder, url) if url else (None, 0.0)
+    measured = Bench(
+        ranker=base_name(str(ranker)),
+        machine=processor(cpuinfo())["name"],
+        cores=threads(),
+        memory_gb=(memory(CGROUP)["usable"] or 0) / 1e9 or 1.0,
+        load=load,
+        measured=datetime.now(UTC).date().isoformat(),
+        ranker_bytes=_bytes(folder),
+        engines=tuple(_engines(folder, kinds or _exports(folder), as_progress(progress))),
+        request_seconds=alone,
+        busy_request_seconds=busy,
+        first_look=_first_stage(Path(index), str(queries), depth) if index and queries else None,
+    )
+    if output is not None:
+        write_at_once(Path(output), measured.to_json())
+    return measured
+
+
+def back_end_of(name: str) -> BackEnd:
+    """Back end and precision of a name such as "openvino bf16"."""
+    from secondlook.errors import SecondlookError
+
+    match name.split():
+        case [
+            ("auto" | "torch" | "onnx" | "openvino") as backend,
+            ("auto" | "fp32" | "bf16" | "int8") as precision,
+        ]:
+            return backend, precision
+    raise SecondlookError(f"{name!r} is not a back end and a precision, as in 'openvino bf16'")
+
+
+def _exports(folder: Path) -> dict[str, BackEnd]:
+    """Everything that the re-ranker was exported for, the fastest first; torch without exports."""
+    from secondlook.score.exports import FASTEST_FIRST, Export
+
+    exports: dict[str, BackEnd] = {
+        " ".join(kind): kind for kind in FASTEST_FIRST if Export(folder, *kind).is_there()
+    }
+    return exports or {"torch fp32": ("torch", "fp32")}
+
+
+def _engines(folder: Path, kinds: dict[str, BackEnd], progress: Progress) -> Iterator[Engine]:
+    from secondlook.scale.bench import LENGTHS, SIZES, time_ranker
+    from secondlook.score.ranker import Ranker
+
+    for name, (backend, precision) in kinds.items():
+        ranker = Ranker.load(folder, backend=backend, precision=precision)
+        with progress.counting(f"timing {name}", "sizes", len(LENGTHS) * len(SIZES)) as advance:
+            yield time_ranker(ranker, name, advance=advance)
+
+
+def _requests(folder: Path, url: str) -> tuple[float, float]:
+    """Seconds that HTTP adds to a request of one document, and to each of many at once."""
+    import json
+    from concurrent.futures import ThreadPoolExecutor
+    from urllib.error import HTTPError, URLError
+    from urllib.request import Request, urlopen
+
+    from secondlook.errors import EngineProblem
+    from secondlook.scale.bench import pair_of, time_server
+    from secondlook.score.ranker import Ranker
+
+    ranker = Ranker.load(folder)
+    query, document = pair_of(ranker, 64)
+    key = os.environ.get("SECONDLOOK_API_KEY")
+    headers = {"content-type": "application/json"}
+    headers |= {"authorization": f"Bearer {key}"} if key else {}
+
+    def send_one(documents: int) -> None:
+        body = {"query": query.text, "documents": [document.text] * documents}
+        request = Request(  # noqa: S310 - the user names the server
+            url.rstrip("/") + "/v2/rerank",
+            json.dumps(body).encode(),
+            headers,
+        )
+        try:
+            with urlopen(request, timeout=60) as answer:  # noqa: S310
+                answer.read()
+        except HTTPError as refusal:
+            refusal.close()
+            raise EngineProblem(
+                f"{url} refused the request: {refusal}; is it a secondlook server? Its API key is "
+                "read from SECONDLOOK_API_KEY"
+            ) from refusal
+        except URLError as error:
+            raise EngineProblem(
+                f"{url} did not answer: {error.reason}; is the server running?"
+            ) from error
+
+    def send(requests: int, documents: int) -> None:
+        with ThreadPoolExecutor(requests) as pool:
+            list(pool.map(send_one, [documents] * requests))
+
+    return time_server(send, ranker, (query, document), _DOCUMENTS)
+
+
+def _first_stage(index: Path, queries: str, depth: int) -> FirstLook:
+    from itertools import islice
+
+    from secondlook.data import read_queries
+    from secondlook.retrieve import open_index
+    from secondlook.retrieve.opensearch import OpenSearchIndex
+    from secondlook.scale.bench import time_first_look
+
+    engine = open_index(index)
+    return time_first_look(
+        engine,
+        list(islice(read_queries(queries), _QUERIES)),
+        depth,
+        name=f"{engine.card.engine}, the best {depth}",
+        documents=engine.card.documents,
+        size=engine.stored_bytes() if isinstance(engine, OpenSearchIndex) else _bytes(index),
+    )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,126 @@
+"""Build an index of a corpus, add documents to it, and remove some."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Literal
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve import Index, UpdatableIndex
+    from secondlook.types import Document
+
+
+def build_index(
+    corpus: str | Path,
+    folder: str | Path,
+    *,
+    engine: Literal["bm25s", "opensearch"] = "bm25s",
+    corpus_format: str = "auto",
+    k1: float = 0.9,
+    b: float = 0.4,
+    url: str | Sequence[str] | None = None,
+    discover: bool = True,
+    name: str | None = None,
+    shards: int = 1,
+    replicas: int = 0,
+    replace: bool = False,
+    progress: Progress | ProgressCallback | None = None,
+) -> Index:
+    """Index a corpus for first-stage retrieval (BM25); gives the opened index.
+
+    `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
+    unless `replace` is set. For `engine="opensearch"`: `url` names nodes of the cluster (default:
+    OPENSEARCH_URL, or localhost:9200), `discover` finds the other nodes, `name` is the index on the
+    cluster (default: the folder's name), with so many `shards` and `replicas`.
+    """
+    from secondlook.errors import IndexProblem, UnknownName
+    from secondlook.retrieve.folder import CARD
+
+    target = Path(folder)
+    if (target / CARD).exists() and not replace:
+        raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
+    documents = _Documents(str(corpus), corpus_format, as_progress(progress))
+    if engine == "bm25s":
+        return _build_bm25(target, documents, k1, b)
+    if engine != "opensearch":
+        raise UnknownName("engine", engine, ("bm25s", "opensearch"))
+    from secondlook.retrieve.access import Access
+    from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
+
+    urls = [url] if isinstance(url, str) else url or Access.from_environment(os.environ).urls
+    settings = OpenSearchSettings(
+        urls=tuple(urls or ["http://localhost:9200"]),
+        discover=discover,
+        name=name or target.name,
+        shards=shards,
+        replicas=replicas,
+        k1=k1,
+        b=b,
+    )
+    return OpenSearchIndex.build(target, documents, settings)
+
+
+def add_documents(
+    index: str | Path,
+    corpus: str | Path,
+    *,
+    corpus_format: str = "auto",
+    progress: Progress | ProgressCallback | None = None,
+) -> UpdatableIndex:
+    """Add documents to an index on a cluster, replacing those with the same id.
+
+    They are searchable when this returns; gives the opened index.
+    """
+    from secondlook.retrieve import open_updatable
+
+    opened = open_updatable(Path(index))
+    documents = _Documents(str(corpus), corpus_format, as_progress(progress), "adding")
+    opened.upsert(iter(documents))
+    return opened
+
+
+def remove_documents(index: str | Path, doc_ids: Iterable[str]) -> UpdatableIndex:
+    """Remove documents from an index on a cluster; if one id is unknown, none is removed.
+
+    Gives the opened index.
+    """
+    from secondlook.retrieve import open_updatable
+
+    opened = open_updatable(Path(index))
+    opened.delete(list(doc_ids))
+    return opened
+
+
+class _Documents:
+    """The documents of a corpus, counted as they are read; an engine may read them twice."""
+
+    def __init__(
+        self, source: str, corpus_format: str, progress: Progress, doing: str = "indexing"
+    ) -> None:
+        self.source, self.corpus_format = source, corpus_format
+        self._progress, self._doing = progress, doing
+
+    def __iter__(self) -> Iterator[Document]:
+        from secondlook.data import read_corpus
+
+        documents = read_corpus(self.source, self.corpus_format)
+        return self._progress.track(documents, self._doing, "documents")
+
+
+def _build_bm25(folder: Path, documents: _Documents, k1: float, b: float) -> Index:
+    from secondlook.data.formats import corpus_file
+    from secondlook.errors import DuplicateId
+    from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+
+    try:
+        return Bm25Index.build(folder, documents, Bm25Settings(k1=k1, b=b))
+    except DuplicateId as twice:
+        path = corpus_file(documents.source, documents.corpus_format)
+        raise (twice.in_file(path) if path else twice) from twice

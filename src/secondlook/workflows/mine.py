@@ -1,0 +1,212 @@
+"""Mine training groups with hard negatives, into a Parquet file."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from secondlook.data import CorpusStore
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.train.mine import Counts, MineSettings
+    from secondlook.types import Corpus, Qrels, Query, Ranking, Retriever
+
+_AT_ONCE = 256  # queries of a part: little to lose by a kill
+
+
+def mine(
+    corpus: str | Path,
+    queries: str | Path,
+    qrels: str | Path,
+    output: str | Path,
+    *,
+    run: str | Path | None = None,
+    negatives: int = 20,
+    ranks: tuple[int, int] = (1, 100),
+    keep_all: bool = False,
+    random: int = 0,
+    judged: bool = False,
+    positive_grade: int = 1,
+    add_positives: bool | None = None,
+    seed: int = 7,
+    ray: str | None = None,
+    progress: Progress | ProgressCallback | None = None,
+) -> Counts:
+    """Write training groups: queries with positives and hard negatives, texts included.
+
+    `corpus` is an index folder, or a corpus. Candidates come from `run`, or from the index: of
+    those at `ranks` (first and last), so many `negatives` are drawn; `keep_all` keeps them all, for
+    validation. `random` negatives more come from the whole corpus; `judged` adds all documents
+    judged not relevant. `add_positives` adds positives that are not among the candidates (None:
+    unless all are kept). `ray` is the address of a Ray cluster, or "local". Gives what was counted.
+    """
+    from secondlook.data import read_qrels, read_queries
+    from secondlook.data.origin import read_origin
+    from secondlook.train.mine import MineSettings
+
+    settings = MineSettings(
+        positive_grade=positive_grade,
+        negatives=None if keep_all else negatives,
+        ranks=ranks,
+        random=random,
+        judged=judged,
+        add_positives=add_positives,
+        seed=seed,
+    )
+    grades = read_qrels(str(qrels))
+    about = {
+        "queries": Path(queries).name,  # where they lay would make equal files differ
+        "qrels": Path(qrels).name,
+        "run": Path(run).name if run else "",
+        "settings": settings.model_dump_json(),
+    }
+    if origin := read_origin(str(qrels)):
+        about["labels"] = origin
+    texts = {query.id: query for query in read_queries(str(queries)) if query.id in grades}
+    job = _Job(
+        str(corpus),
+        texts,
+        grades,
+        None if run is None else str(run),
+        settings,
+        Path(output),
+        about,
+        as_progress(progress),
+    )
+    return _here(job) if ray is None else _on_ray(job, ray)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is mined, and where it goes."""
+
+    corpus: str
+    queries: Mapping[str, Query]
+    qrels: Qrels
+    run: str | None
+    settings: MineSettings
+    output: Path
+    about: Mapping[str, str]
+    progress: Progress
+
+
+def _here(job: _Job) -> Counts:
+    """In this process, as the rankings come."""
+    from secondlook.train.groups import write_groups
+    from secondlook.train.mine import Miner
+
+    with _texts(job) as texts:
+        miner = Miner(job.queries, job.qrels, texts.corpus, job.settings, texts.pool)
+        rankings = _candidates(job.run, texts, list(job.queries.values()), job.settings)
+        groups = job.progress.track(
+            miner.groups(rankings), "mining", "queries", total=len(job.queries)
+        )
+        write_groups(job.output, groups, about={"corpus": texts.fingerprint, **job.about})
+    return miner.counts
+
+
+def _on_ray(job: _Job, address: str) -> Counts:
+    """The same in parts, by workers that open the index."""
+    from functools import partial
+    from hashlib import sha256
+
+    from secondlook.errors import SecondlookError
+    from secondlook.retrieve.folder import CARD, read_card
+    from secondlook.scale.mine import mined, miner
+    from secondlook.scale.parts import Parts
+    from secondlook.scale.ray_job import run
+    from secondlook.train.groups import write_groups
+    from secondlook.train.mine import Counts
+
+    index = Path(job.corpus).absolute()
+    if not (index / CARD).is_file():
+        raise SecondlookError(
+            f"the workers of a Ray cluster open an index folder, and {job.corpus} is not one; "
+            f"create it with: secondlook index {job.corpus} my.index"
+        )
+    fingerprint = read_card(index).fingerprint
+    digest = sha256()
+    for part in _work(job, Counts()):
+        digest.update(part.encode() + b"\n")
+    made_of = {"corpus": fingerprint, "work": digest.hexdigest(), **job.about}
+    parts, counts = Parts(job.output, made_of), Counts()
+    count = parts.give(_work(job, counts))
+    missing = parts.missing(count)
+    with job.progress.counting("mining", "queries", len(job.queries)) as advance:
+        advance(_AT_ONCE * (count - len(missing)))
+        run(address, missing, partial(miner, index, job.settings), advance=advance)
+    groups = mined(parts.results(count), counts)
+    write_groups(job.output, groups, about={"corpus": fingerprint, **job.about})
+    parts.remove()
+    return counts
+
+
+def _work(job: _Job, counts: Counts) -> Iterator[str]:
+    """What each part is to do; the queries that fall to none are counted."""
+    from secondlook.data import read_run
+    from secondlook.scale.mine import as_work
+    from secondlook.train.mine import judged
+
+    if job.run is None:
+        rest = iter(job.queries.values())
+        while some := list(islice(rest, _AT_ONCE)):
+            yield as_work(some, job.qrels, None)
+        return
+    rankings = judged(read_run(job.run), job.queries, job.qrels, counts)
+    while part := list(islice(rankings, _AT_ONCE)):
+        yield as_work([job.queries[ranking.query_id] for ranking in part], job.qrels, part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The corpus as it was given, and what can be done with it."""
+
+    corpus: Corpus
+    fingerprint: str
+    engine: Retriever | None
+    pool: CorpusStore | None
+
+
+@contextmanager
+def _texts(job: _Job) -> Iterator[_Texts]:
+    from tempfile import TemporaryDirectory
+
+    from secondlook.data import CorpusStore, read_corpus
+    from secondlook.retrieve import open_index
+    from secondlook.retrieve.folder import CARD
+
+    source = job.corpus
+    if (Path(source) / CARD).is_file():
+        index = open_index(Path(source))
+        yield _Texts(index, index.card.fingerprint, index, getattr(index, "store", None))
+        return
+    with TemporaryDirectory() as folder:  # a corpus is read in order, and mined in none
+        documents = job.progress.track(read_corpus(source), "reading", "documents")
+        with CorpusStore.build(Path(folder) / "corpus.sqlite", documents) as store:
+            yield _Texts(store, store.fingerprint, None, store)
+
+
+def _candidates(
+    run: str | None, texts: _Texts, queries: Sequence[Query], settings: MineSettings
+) -> Iterable[Ranking]:
+    from secondlook.data import read_run
+    from secondlook.errors import SecondlookError
+    from secondlook.workflows.retrieve import rankings_of
+
+    if run is not None:
+        return read_run(run)
+    if texts.engine is not None:
+        return rankings_of(texts.engine, queries, settings.ranks[1])
+    if settings.negatives:
+        raise SecondlookError(
+            "candidates come from a run or an index; give a run, or an index folder instead of the "
+            "corpus, or use random or judged negatives only (0 negatives from candidates)"
+        )
+    return ()

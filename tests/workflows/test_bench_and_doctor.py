@@ -1,0 +1,49 @@
+"""Measurements of the machine, as a program asks for them."""
+
+from functools import partial
+
+import pytest
+
+import tiny
+from secondlook.errors import SecondlookError
+from secondlook.scale import bench as timings
+from secondlook.scale import machine
+from secondlook.scale.bench import read_bench
+from secondlook.workflows.bench import back_end_of, bench
+from secondlook.workflows.doctor import doctor
+
+
+def test_a_re_ranker_is_timed_without_a_word(tmp_path, monkeypatch, capsys):
+    quick = partial(timings.time_ranker, lengths=(), sizes=(1, 4), enough=0)
+    monkeypatch.setattr(timings, "time_ranker", quick)
+    tiny.save(tiny.classifier(), tmp_path / "ranker")
+    capsys.readouterr()
+    calls = []
+    measured = bench(
+        str(tmp_path / "ranker"),
+        tmp_path / "bench.json",
+        engine=["torch fp32"],
+        progress=lambda *call: calls.append(call),
+    )
+    assert [engine.name for engine in measured.engines] == ["torch fp32"]
+    assert read_bench(tmp_path / "bench.json") == measured
+    assert calls[-1][:2] == ("timing torch fp32", 2)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_cannot_be_timed_is_said():
+    assert back_end_of("openvino bf16") == ("openvino", "bf16")
+    for name in ("openvino", "bf16 openvino", "torch fp32 fp32"):
+        with pytest.raises(SecondlookError, match="is not a back end and a precision"):
+            back_end_of(name)
+    with pytest.raises(SecondlookError, match="both an index and queries"):
+        bench("ranker", index="my.index")
+
+
+def test_a_diagnosis_has_facts_and_a_dictionary(monkeypatch, capsys):
+    monkeypatch.setattr(machine, "accelerators", lambda: ["cuda:0 Imaginary GPU"])
+    diagnosis = doctor()
+    assert diagnosis.to_dict()["accelerators"] == ["cuda:0 Imaginary GPU"]
+    assert "accelerators: cuda:0 Imaginary GPU\n" in diagnosis.summary()
+    assert diagnosis.facts()["bm25s"] == "usable; in process"
+    assert capsys.readouterr() == ("", "")
