@@ -55,4 +55,4 @@ def test_a_document_that_the_first_look_misses_is_said_to_be_unseen(ranker, tmp_
     corpus.write_text('{"_id": "d1", "text": "the deep sea"}\n')
     said_by("index", corpus, tmp_path / "index")
     said = said_by("explain", ranker, "bogue", "d1", "--index", tmp_path / "index", fails=True)
-    assert "greater --depth" in said
+    assert "greater depth" in said

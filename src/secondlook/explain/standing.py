@@ -25,7 +25,7 @@ def standing(query: Query, doc_id: str, engine: Engine, ranker: Ranker, depth: i
     if doc_id not in ids:
         raise SecondlookError(
             f"{doc_id} is not among the first look's best {depth}: the ranker never sees it; "
-            "take a greater --depth"
+            "take a greater depth"
         )
     place = ids.index(doc_id)
     scores = ranker.score([(query, text) for text in engine.fetch(ids)])

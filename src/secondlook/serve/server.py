@@ -78,11 +78,7 @@ def run(settings: ServerSettings) -> None:
 
     SIGHUP loads keys, index and rankers anew. Raises a SecondlookError where it cannot begin.
     """
-    if not (settings.keys or settings.no_keys or is_loopback(settings.host)):
-        raise SecondlookError(
-            f"on {settings.host} other machines can ask this server, and there are no keys: give "
-            "--keys FILE (secondlook key makes one), or --no-keys to let anybody ask"
-        )
+    _refuse_open_access(settings)
     serving = open_serving(settings)  # what cannot be loaded is refused here, before any worker
     listeners = listen(settings.host, settings.port)
     log_to()
@@ -109,6 +105,24 @@ def run(settings: ServerSettings) -> None:
         )
 
 
+def create_app(settings: ServerSettings) -> FastAPI:
+    """An app for a server that the caller runs: no signal handlers, and no log of its own.
+
+    Of `settings`, port, workers and proxies are that server's own matter.
+    """
+    _refuse_open_access(settings)
+    serving = open_serving(settings)
+    app = build_app(serving)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await serving.drain(_ENDING)
+
+    app.router.lifespan_context = lifespan
+    return app
+
+
 def worker() -> FastAPI:
     """The app of one of several processes that share a socket."""
     log_to()
@@ -133,6 +147,14 @@ def open_serving(settings: ServerSettings) -> Serving:
         log_texts=settings.log_texts,
         score_warnings=settings.score_warnings,
     )
+
+
+def _refuse_open_access(settings: ServerSettings) -> None:
+    if not (settings.keys or settings.no_keys or is_loopback(settings.host)):
+        raise SecondlookError(
+            f"on {settings.host} other machines can reach this server, and it has no keys: give a "
+            "file of keys (secondlook key creates one), or allow requests without keys (no-keys)"
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -162,7 +184,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
     except OSError as error:
         for listener in listeners:
             listener.close()
-        hint = "take another --port" if error.errno == errno.EADDRINUSE else "check --host"
+        hint = "take another port" if error.errno == errno.EADDRINUSE else "check the host"
         raise SecondlookError(
             f"cannot listen on {host}:{port} ({error.strerror or error}); {hint}"
         ) from error
