@@ -13,10 +13,11 @@ import tiny
 from command_line import in_process, writing
 from invented import write_deep_sea
 from secondlook import Document
-from secondlook.cli import main, progress, search
+from secondlook.cli import main, progress
 from secondlook.cli.problems import told
 from secondlook.data import read_corpus
 from secondlook.errors import SecondlookError
+from secondlook.retrieve.snippet import densest, snippet
 from secondlook.train import plan
 
 
@@ -129,14 +130,14 @@ def test_a_finished_run_is_replaced_only_if_asked(tmp_path, corpus):
 @pytest.mark.timeout(120)
 def test_a_text_of_megabytes_has_its_snippet_in_time():
     text = "the sea " * 100_000 + "bogue tide " * 100 + "the sea bogue " * 300_000
-    shown = search._snippet(Document("d", text), None, "bogue tide sea").plain
+    shown = snippet(Document("d", text), "bogue tide sea").text
     assert "bogue tide bogue tide" in shown
 
 
 def test_the_snippet_begins_where_most_matches_are():
-    assert search._densest([]) == 0
-    assert search._densest([5, 400, 410, 420, 900]) == 400
-    assert search._densest([7, 500]) == 7
+    assert densest([]) == 0
+    assert densest([5, 400, 410, 420, 900]) == 400
+    assert densest([7, 500]) == 7
 
 
 def test_names_that_are_imported_late_are_listed():

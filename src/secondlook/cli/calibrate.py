@@ -105,11 +105,13 @@ def _by_judgments(
 def _by_texts(
     ranker: Path, corpus: str | None, queries: str | None, qrels: str | None
 ) -> Calibration:
-    from secondlook.cli.documents import scale_pairs
+    from secondlook.cli.progress import Bars
     from secondlook.score.default_scale import store_scale
     from secondlook.score.ranker import Ranker
+    from secondlook.workflows.documents import scale_pairs
 
-    return store_scale(ranker, Ranker.load(ranker), scale_pairs(corpus, queries, qrels))
+    pairs = scale_pairs(corpus, queries, qrels, progress=Bars())
+    return store_scale(ranker, Ranker.load(ranker), pairs)
 
 
 def _told(ranker: Path, kind: Kind, fitted: Fitted) -> tuple[str, dict[str, float]]:

@@ -1,7 +1,6 @@
 """`secondlook explain`: why a document got its score."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,31 +50,23 @@ def explain(
       secondlook explain my.ranker "where is bogue sound" "Bogue Sound is a lagoon." --html why.html
       secondlook explain my.ranker "where is bogue sound" d17 --index my.index
     """
-    from secondlook.explain import explain as explain_pair
-    from secondlook.explain import standing
-    from secondlook.retrieve import open_index
-    from secondlook.score.ranker import Ranker
-    from secondlook.types import Query
+    from secondlook.workflows.explain import explain as run
 
-    loaded = Ranker.load(ranker, backend="torch")
-    text, title, stands = document, "", None
-    if index is not None:
-        engine = open_index(index)
-        stands = standing(Query("", query, query_type), document, engine, loaded, depth)
-        (found,) = engine.fetch([document])
-        text, title = found.text, found.title
-    said = explain_pair(
-        query, text, loaded, title=title, query_type=query_type, layer=layer, head=head
+    explanation = run(
+        ranker,
+        query,
+        document,
+        index=index,
+        depth=depth,
+        query_type=query_type,
+        layer=layer,
+        head=head,
+        html=html,
     )
-    said = replace(said, standing=stands)
-    if html is not None:
-        from secondlook.data.durable import write_at_once
-
-        write_at_once(html, said.to_html())
     if as_json:
-        typer.echo(json.dumps(said.to_json(), ensure_ascii=False))
+        typer.echo(json.dumps(explanation.to_json(), ensure_ascii=False))
     else:
-        _show(said)
+        _show(explanation)
 
 
 def _show(said: "Explanation") -> None:
@@ -92,9 +83,8 @@ def _show(said: "Explanation") -> None:
             f"rank {place.first_rank} of {place.hits} in the first stage, {place.rank} after "
             f"re-ranking; final score {place.score:.4f} = {shares}"
         )
-    largest = max(
-        (abs(w.attribution) for w in (*said.query_words, *said.document_words)), default=0
-    )
+    both = (*said.query_words, *said.document_words)
+    largest = max((abs(word.attribution) for word in both), default=0)
     for name, words in (("query", said.query_words), ("document", said.document_words)):
         console.print(Text(f"\n{name}: ", style="dim") + _line(words, largest))
     console.print(
@@ -137,13 +127,8 @@ def _attributions(said: "Explanation") -> "Table":
     sides = (("query", said.query_words), ("document", said.document_words))
     words = [(side, word) for side, some in sides for word in some if word.attribution]
     for side, word in sorted(words, key=lambda one: -abs(one[1].attribution))[:_ROWS]:
-        table.add_row(
-            Text(word.text),
-            side,
-            Text(" ".join(word.pieces)),
-            word.matched,
-            f"{word.attribution:+.4f}",
-        )
+        pieces, lost = Text(" ".join(word.pieces)), f"{word.attribution:+.4f}"
+        table.add_row(Text(word.text), side, pieces, word.matched, lost)
     return table
 
 

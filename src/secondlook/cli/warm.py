@@ -57,16 +57,16 @@ def warm(
       secondlook warm ./e5 -o ranker --window 150
     """
     from secondlook.cli.calibrate import told_scale
-    from secondlook.cli.documents import scale_pairs
+    from secondlook.cli.progress import Bars
     from secondlook.score.warm import make_warm
+    from secondlook.workflows.documents import scale_pairs
 
     given = {"query_prompt": query_prompt, "document_prompt": document_prompt}
     encode: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     if window is not None:
         encode["windows"] = {"length": window, "stride": stride or max(1, window // 2)}
-    settings = make_warm(
-        base, output, separate_layers=separate_layers, encode=encode, pairs=scale_pairs(corpus)
-    )
+    pairs = scale_pairs(corpus, progress=Bars())
+    settings = make_warm(base, output, separate_layers=separate_layers, encode=encode, pairs=pairs)
     assert settings.warm is not None
     assert settings.calibration is not None
     assert settings.calibration.fitted_on is not None

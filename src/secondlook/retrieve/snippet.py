@@ -1,0 +1,60 @@
+"""The stretch of a text that shows best why a query found it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from secondlook.types import Document
+
+_LENGTH = 240  # characters
+_LEAD = 20  # characters before the first matched word
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A stretch of a text, and where in it words of the query are."""
+
+    text: str
+    matches: tuple[tuple[int, int], ...]
+    """Where matched words begin and end in `text`, in characters."""
+
+
+def snippet(document: Document, query: str, passage: tuple[int, int] | None = None) -> Snippet:
+    """The stretch of the text, or of its passage, with the most words of the query.
+
+    The title comes first; an ellipsis stands where the text goes on.
+    """
+    from secondlook.retrieve.analyze import EnglishAnalyzer
+
+    analyzer = EnglishAnalyzer()
+    wanted = frozenset(analyzer.terms(query))
+    text = document.text if passage is None else document.text[slice(*passage)]
+    text = f"{document.title}. {text}" if document.title else text
+    matched = [(start, end) for start, end, term in analyzer.spans(text) if term in wanted]
+    begin = densest([start for start, _ in matched])
+    begin = text.rfind(" ", 0, max(0, begin - _LEAD)) + 1 if begin > 2 * _LEAD else 0
+    before = "…" if begin > 0 else ""
+    after = "…" if begin + _LENGTH < len(text) else ""
+    shift = len(before) - begin
+    return Snippet(
+        before + text[begin : begin + _LENGTH].replace("\n", " ") + after,
+        tuple(
+            (start + shift, end + shift)
+            for start, end in matched
+            if begin <= start and end <= begin + _LENGTH
+        ),
+    )
+
+
+def densest(starts: Sequence[int]) -> int:
+    """Of these positions, in order, the first from which on the most are in one snippet."""
+    within = {
+        begin: bisect_left(starts, begin + _LENGTH - _LEAD, lo=number) - number
+        for number, begin in enumerate(starts)
+    }
+    return max(within, key=within.__getitem__, default=0)

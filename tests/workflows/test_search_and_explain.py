@@ -1,0 +1,69 @@
+"""Searching and explaining, as a program asks for them."""
+
+import pytest
+
+import tiny
+from invented import DEEP_SEA
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.retrieve.snippet import snippet
+from secondlook.types import Document
+from secondlook.workflows.documents import documents_of
+from secondlook.workflows.explain import explain
+from secondlook.workflows.search import search
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search")
+    Bm25Index.build(folder / "index", DEEP_SEA, Bm25Settings())
+    tiny.save(tiny.classifier(), folder / "ranker")
+    return folder
+
+
+def test_hits_know_where_they_were_before_re_ranking(folder, capsys):
+    plain = search(str(folder / "index"), "cape river", k=3)
+    assert plain.reranked is None
+    assert plain.hits[0].document.id in {"d2", "d10"}
+    assert set(plain.to_list()[0]) == {"rank", "id", "score", "title", "text"}
+    both = search(folder / "index", "cape river", k=3, ranker=folder / "ranker", depth=5)
+    assert both.first_stage == plain.hits
+    assert [hit.rank for hit in both.hits] == [1, 2, 3]
+    assert {hit.first_rank for hit in both.hits} <= set(range(1, 6))
+    assert sorted(both.hits, key=lambda hit: -hit.final_score) == list(both.hits)
+    assert (
+        both.summary().splitlines()[0] == f"1. {both.hits[0].document.id}  {both.hits[0].score:.3f}"
+    )
+    assert capsys.readouterr() == ("", "")
+
+
+def test_nothing_found_is_an_empty_result(folder):
+    assert search(folder / "index", "zebra").to_list() == []
+
+
+def test_a_snippet_knows_where_its_matches_are():
+    text = "the sea is wide and deep and blue " * 5 + "a fish in the river " + "and so on " * 40
+    shown = snippet(Document("d", text), "rivers of fish")
+    assert shown.text.startswith("…")
+    assert shown.text.endswith("…")
+    assert [shown.text[start:end] for start, end in shown.matches] == ["fish", "river"]
+
+
+def test_an_explanation_writes_its_page(folder, tmp_path, capsys):
+    capsys.readouterr()
+    explanation = explain(
+        str(folder / "ranker"),
+        "what is cape",
+        "d1",
+        index=str(folder / "index"),
+        html=str(tmp_path / "why.html"),
+    )
+    assert explanation.standing.hits == 9
+    assert "<svg" in (tmp_path / "why.html").read_text("utf-8")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_documents_come_from_an_index_too(folder):
+    calls = []
+    documents = documents_of(folder / "index", lambda *call: calls.append(call))
+    assert list(documents) == DEEP_SEA
+    assert calls[-1] == ("reading", len(DEEP_SEA), None)
