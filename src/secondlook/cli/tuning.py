@@ -164,10 +164,11 @@ class Tuning:
         )
 
     def _start(self) -> None:
-        from secondlook.cli.warm import warm
+        from secondlook.cli.progress import Bars
+        from secondlook.workflows.warm import warm
 
         if not self.ranker("untuned").exists():
-            warm(self.base, self.ranker("untuned"))
+            typer.echo(warm(self.base, self.ranker("untuned"), progress=Bars()).summary())
         self._export("untuned")
 
     def _export(self, name: str) -> None:
@@ -175,8 +176,9 @@ class Tuning:
         from importlib.util import find_spec
         from time import monotonic
 
-        from secondlook.cli.export import Precision, export
+        from secondlook.cli.progress import Bars
         from secondlook.score.exports import Export
+        from secondlook.workflows.export import export
 
         if name not in self._candidates():
             typer.echo("nothing to export: the base model is kept")
@@ -184,7 +186,7 @@ class Tuning:
             typer.echo("torch is used; for faster inference: pip install 'secondlook[export]'")
         elif not Export(self.ranker(name), "openvino", "bf16").is_there():
             began = monotonic()
-            export(self.ranker(name), precision=Precision.bf16)
+            typer.echo(export(self.ranker(name), precision="bf16", progress=Bars()).summary())
             self.known["export"] = monotonic() - began
 
     def _plan(self) -> None:
@@ -289,18 +291,21 @@ class Tuning:
         self.known["pairs_per_second"] = pairs / (monotonic() - began)
 
     def _calibrate(self) -> None:
-        from secondlook.cli.calibrate import calibrate
+        from secondlook.cli.progress import Bars
         from secondlook.evaluate.calibration import NothingToCalibrate
         from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.workflows.calibrate import calibrate
 
         if open_checkpoint(self.ranker("tuned")).settings.calibrated:
             return
         try:
-            calibrate(
+            result = calibrate(
                 self.ranker("tuned"),
-                run=str(self.run(self.better, "dev")),
-                qrels=str(self.used("dev")),
+                run=self.run(self.better, "dev"),
+                qrels=self.used("dev"),
+                progress=Bars(),
             )
+            typer.echo(result.summary())
         except NothingToCalibrate as too_few:  # judgments that only name what is relevant
             typer.echo(f"scores are not calibrated: {too_few}")
 

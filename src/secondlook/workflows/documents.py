@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from secondlook.progress import as_progress
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from secondlook.progress import Progress, ProgressCallback
     from secondlook.score.default_scale import ScalePairs
     from secondlook.types import Document
 
 
-def documents_of(source: str) -> Iterable[Document]:
+def documents_of(
+    source: str | Path, progress: Progress | ProgressCallback | None = None
+) -> Iterable[Document]:
     """Every document of an index folder, a file or a folder of documents, or irds:NAME."""
-    from secondlook.cli.progress import track
     from secondlook.data import read_corpus
     from secondlook.errors import IndexProblem
     from secondlook.retrieve import open_index
@@ -31,12 +35,16 @@ def documents_of(source: str) -> Iterable[Document]:
             )
         documents = store
     else:
-        documents = read_corpus(source)
-    return track(documents, "reading", "documents")
+        documents = read_corpus(str(source))
+    return as_progress(progress).track(documents, "reading", "documents")
 
 
 def scale_pairs(
-    corpus: str | None, queries: str | None = None, qrels: str | None = None
+    corpus: str | Path | None,
+    queries: str | Path | None = None,
+    qrels: str | Path | None = None,
+    *,
+    progress: Progress | ProgressCallback | None = None,
 ) -> ScalePairs:
     """What a scale without judgments is fitted to: texts of the corpus, or the reference pairs."""
     from secondlook.data import read_qrels, read_queries
@@ -45,7 +53,7 @@ def scale_pairs(
     if corpus is None:
         return reference_pairs()
     return corpus_pairs(
-        documents_of(corpus),
-        read_queries(queries) if queries else (),
-        read_qrels(qrels) if qrels else None,
+        documents_of(corpus, progress),
+        read_queries(str(queries)) if queries else (),
+        read_qrels(str(qrels)) if qrels else None,
     )
