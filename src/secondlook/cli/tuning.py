@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from secondlook.data.splits import Overlap
     from secondlook.evaluate.tuned import TunedComparison
     from secondlook.train.budget import Clock
+    from secondlook.workflows.clicks import ClicksResult
+    from secondlook.workflows.generate import GenerateResult
 
 
 @dataclass(frozen=True)
@@ -118,25 +120,26 @@ class Tuning:
             index(str(_file(self.data, "corpus")), self.index)
 
     def _clicks(self) -> None:
-        from secondlook.cli.clicks import clicks
+        from secondlook.cli.progress import Bars
+        from secondlook.workflows.clicks import clicks
 
         assert self.clicks is not None
-        self._make(partial(clicks, self.clicks))
+        self._make(partial(clicks, self.clicks, progress=Bars()))
 
     def _generate(self) -> None:
-        from secondlook.cli.generate import generate
+        from secondlook.cli.progress import Bars
+        from secondlook.workflows.generate import generate
 
         assert self.expander is not None
-        corpus = str(_file(self.data, "corpus"))
-        given = partial(generate, corpus, self.index, self.expander, device=self.device)
-        self._make(given)
+        given = _file(self.data, "corpus"), self.index, self.expander
+        self._make(partial(generate, *given, device=self.device, progress=Bars()))
 
-    def _make(self, write: Callable[[Path], None]) -> None:
+    def _make(self, write: Callable[[Path], ClicksResult | GenerateResult]) -> None:
         """Judgments that no person gave, beside those that somebody did."""
         from secondlook.data.splits import add_judged
 
         if not (self.judged / "qrels" / "train.tsv").exists():
-            write(self.judged)
+            typer.echo(write(self.judged).summary())
         add_judged(self.judged, self.data)
 
     def _split(self) -> None:
@@ -310,18 +313,21 @@ class Tuning:
             typer.echo(f"scores are not calibrated: {too_few}")
 
     def _fuse(self) -> None:
-        from secondlook.cli.fuse import tune as tune_fusion
+        from secondlook.cli.progress import Bars
         from secondlook.data.durable import write_at_once
+        from secondlook.workflows.fuse import tune_fusion
 
         done = self.results / "fusion.done"  # that no mix is better is a result too
         if not done.exists():
-            tune_fusion(
+            result = tune_fusion(
                 self.ranker("tuned"),
-                first=str(self.run("bm25", "dev")),
-                raw=str(self.run(self.better, "dev")),
-                qrels=str(self.used("dev")),
+                first=self.run("bm25", "dev"),
+                raw=self.run(self.better, "dev"),
+                qrels=self.used("dev"),
                 curve=self.results / "fusion.svg",
+                progress=Bars(),
             )
+            typer.echo(result.summary())
             write_at_once(done, "")
 
     def _test(self) -> None:

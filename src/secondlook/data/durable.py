@@ -10,10 +10,21 @@ from glob import escape
 from typing import TYPE_CHECKING
 
 from secondlook.data.lock import locked
+from secondlook.errors import Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+def refuse_to_overwrite(output: Path, *, replace: bool) -> None:
+    """Raise Unwritable if the output exists, unless it is to be replaced.
+
+    An interrupted job that was to become this output may continue.
+    """
+    unfinished = any(output.parent.glob(f".{escape(output.name)}.part*"))
+    if output.exists() and not (replace or unfinished):
+        raise Unwritable(f"{output} already exists; to overwrite it, set replace")
 
 
 def sync(path: Path) -> None:

@@ -76,6 +76,11 @@ def run(
             advance(int(row["items"]))
 
 
+def reachable(source: str) -> str:
+    """A folder by its whole path, for workers that start elsewhere; a hub id as it is."""
+    return str(Path(source).absolute()) if Path(source).is_dir() else source
+
+
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Ray, joined to the cluster at `address`; of what it says only errors reach the terminal.

@@ -1,4 +1,4 @@
-"""A curve as a picture, beside the figures a verb prints."""
+"""A curve as a picture, beside the figures of a table."""
 
 from __future__ import annotations
 
