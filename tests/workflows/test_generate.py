@@ -8,7 +8,7 @@ import tiny
 from secondlook.data import read_qrels, read_queries, write_corpus
 from secondlook.errors import SecondlookError
 from secondlook.model.doc2query import new_expander, save_expander
-from secondlook.retrieve.bm25 import Bm25Index
+from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.types import Document
 from secondlook.workflows.generate import generate
 
@@ -17,9 +17,9 @@ CORPUS = [Document(f"d{n}", " ".join("bcdfghjk"[n:])) for n in range(8)]
 
 @pytest.fixture
 def given(tmp_path, monkeypatch):
-    """A corpus, its index, an expander, and what the expander asks: the last letter, or nonsense."""
+    """A corpus, its index, an expander, and what it asks: a passage itself, and nonsense."""
     write_corpus(tmp_path / "corpus.jsonl", CORPUS)
-    Bm25Index.build(tmp_path / "index", CORPUS)
+    Bm25Index.build(tmp_path / "index", CORPUS, Bm25Settings())
     base = tiny.save(tiny.encoder(), tmp_path / "base")
     save_expander(new_expander(base, 40, 8), tmp_path / "expander")
     answers = {document.id: (document.text, "zzz") for document in CORPUS}

@@ -79,7 +79,7 @@ def _pairs_per_query(first: Sequence[Ranking], depth: int) -> float:
 def _draw(
     path: Path, curve: Sequence[Depth], costs: Sequence[float], measure: str, rate: float | None
 ) -> None:
-    from secondlook.evaluate.curve import plotted
+    from secondlook.cli.plot import plotted
 
     spent = [1000 * cost / rate for cost in costs] if rate else costs
     with plotted(path, "milliseconds a query" if rate else "pairs a query", measure) as axes:
