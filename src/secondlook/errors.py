@@ -133,3 +133,7 @@ class UnusableTokenizer(SecondlookError):
 
 class MissingQueryType(SecondlookError):
     """A query without a type, and nothing that could predict one."""
+
+
+class WrongArgument(SecondlookError, ValueError):
+    """Arguments that do not go together; the command line exits as for a wrong option."""

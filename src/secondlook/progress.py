@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     ProgressCallback = Callable[[str, int, int | None], object]
 
 T = TypeVar("T")
+
+FIRST_LINE_AFTER, LINE_EVERY = 2.0, 30.0
+"""Seconds; work that is over before the first line is silent in a log."""
 
 
 class Watch(Protocol):
@@ -128,3 +132,28 @@ def as_progress(given: Progress | ProgressCallback | None) -> Progress:
     if isinstance(given, Progress):
         return given
     return Progress() if given is None else CallbackProgress(given)
+
+
+@contextmanager
+def repeated(
+    line: Callable[[], str], write: Callable[[str], object], *, only_if: bool = True
+) -> Iterator[None]:
+    """Write a line soon after the start and every half minute, however long one step takes."""
+    if not only_if:
+        yield
+        return
+    over = threading.Event()
+
+    def tell() -> None:
+        pause = FIRST_LINE_AFTER
+        while not over.wait(pause):
+            write(line())
+            pause = LINE_EVERY
+
+    teller = threading.Thread(target=tell, name="progress", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 import tiny
 from command_line import in_process as secondlook
 from secondlook import Ranker
+from secondlook.cli import main
 from secondlook.data import read_run, run_tag, write_qrels, write_run
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import FusionSettings
@@ -81,6 +83,15 @@ def test_a_windowed_ranker_that_fuses_is_calibrated_on_its_raw_run(data):
     on = stored(data).fitted_on
     assert (on.source, on.pairs, on.relevant) == ("positives only", 288, 36)
     assert len(on.queries.split()) == 12
+
+
+def test_options_that_do_not_go_together_end_it_as_a_wrong_option_does(data, monkeypatch, capsys):
+    command = ["secondlook", "calibrate", str(data / "ranker"), "--run", str(data / "raw.trec")]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "secondlook: a `run` needs `qrels`, and excludes a `corpus`\n"
 
 
 def test_a_fused_run_is_refused(data):

@@ -70,7 +70,7 @@ def test_a_ranker_keeps_the_best_share_of_the_queries(data):
 
 def test_killed_it_goes_on_to_the_same_file(data):
     given = [data / "corpus.jsonl", "--expander", data / "expander", "-n", 2]
-    check_a_kill(data / "killed.jsonl.gz", "secondlook.cli.expand._AT_ONCE", "expand", *given)
+    check_a_kill(data / "killed.jsonl.gz", "secondlook.workflows.expand._AT_ONCE", "expand", *given)
 
 
 def test_what_is_no_expander_is_refused_before_the_corpus_is_read(data):

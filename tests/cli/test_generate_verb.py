@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -39,7 +40,9 @@ class Copyist:
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """A corpus, and an expander that was never trained."""
-    monkeypatch.setattr("secondlook.cli.export.export", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "secondlook.workflows.export.export", lambda *_, **__: SimpleNamespace(summary=str)
+    )
     folder = tmp_path / "data"
     folder.mkdir()
     write_corpus(folder / "corpus.jsonl", CORPUS)

@@ -87,7 +87,7 @@ def test_a_second_index_of_the_same_folder_is_refused_at_once(corpus):
 
 
 def test_a_log_gets_a_line_though_no_item_is_done(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "FIRST_LINE_AFTER", 0.01)
+    monkeypatch.setattr("secondlook.progress.FIRST_LINE_AFTER", 0.01)
     with progress.progress("re-ranking", "pairs", 6000) as advance:
         _wait_for(lambda: "re-ranking: 0/6,000 pairs" in capsys.readouterr().err)
         advance(10)

@@ -49,7 +49,9 @@ def tune(data, *more):
 @pytest.fixture(autouse=True)
 def _no_export(monkeypatch):
     """Exports have tests of their own, and take most of the time here."""
-    monkeypatch.setattr("secondlook.cli.export.export", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "secondlook.workflows.export.export", lambda *_, **__: SimpleNamespace(summary=str)
+    )
 
 
 def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, monkeypatch):
@@ -169,7 +171,7 @@ def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, bet
 
     with monkeypatch.context() as patch:
         patch.setattr(evaluate, told)
-        patch.setattr("secondlook.cli.calibrate.calibrate", interrupted)
+        patch.setattr("secondlook.workflows.calibrate.calibrate", interrupted)
         with pytest.raises(RuntimeError, match="power cut"):
             tune(data, "--minutes", "30")
     stages = data.parent / "out" / "stages"

@@ -53,4 +53,4 @@ def test_what_is_there_already_is_not_trained_over(data):
 
 def test_killed_it_goes_on_to_the_same_file(data):
     given = [data / "corpus.jsonl", "--weigher", data / "weigher"]
-    check_a_kill(data / "killed.jsonl.gz", "secondlook.cli.weigh._AT_ONCE", "weigh", *given)
+    check_a_kill(data / "killed.jsonl.gz", "secondlook.workflows.weigh._AT_ONCE", "weigh", *given)

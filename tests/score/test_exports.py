@@ -172,7 +172,7 @@ def test_an_export_replaces_the_older_one_and_leaves_nothing_else(ranker):
 
 
 def test_onnx_runtime_has_no_bf16(ranker):
-    with pytest.raises(BackendProblem, match="no bf16 on CPUs; take --to openvino"):
+    with pytest.raises(BackendProblem, match="no bf16 on CPUs; export to openvino"):
         export_ranker(ranker, "onnx", "bf16")
 
 

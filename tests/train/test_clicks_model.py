@@ -104,14 +104,14 @@ def test_a_lucky_click_far_down_is_no_judgment():
 
 def test_a_log_whose_documents_never_move_cannot_tell():
     log = [Impression("q", ("a", "b"), frozenset("a"))] * 500
-    with pytest.raises(SecondlookError, match="--eta 1"):
+    with pytest.raises(SecondlookError, match="`eta` 1"):
         examination(Tally.of(log))
     assert judge(Tally.of(log), ClickSettings(eta=1.0)).qrels
 
 
 @pytest.mark.parametrize("log", [[], [Impression("q", (), frozenset())]])
 def test_a_log_that_shows_nothing_says_so(log):
-    with pytest.raises(SecondlookError, match="--eta 1"):
+    with pytest.raises(SecondlookError, match="`eta` 1"):
         judge(Tally.of(log), ClickSettings())
     with pytest.raises(SecondlookError, match="gather more clicks"):
         judge(Tally.of(log), ClickSettings(eta=1.0))

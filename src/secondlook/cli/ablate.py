@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from secondlook.cli.training_bar import watched
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from secondlook.evaluate.ablation import Ablated
-    from secondlook.train.ablation import Variant
-    from secondlook.train.run import Job
 
 
 def ablate(
@@ -67,144 +55,34 @@ def ablate(
 
       secondlook ablate my.toml -o ablations --test groups/test.parquet --negatives 1 --negatives 5
     """
-    from secondlook.train.ablation import WHOLE, negatives_of, swept, variants, work_of
-    from secondlook.train.recipe import read_recipe
-    from secondlook.train.run import job
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.ablate import ablate as workflow
+    from secondlook.workflows.ablate import plan
 
-    folder = data or recipe.parent
-    whole = job(read_recipe(recipe), folder, output / WHOLE, base=base, device=device)
-    made = variants(whole.recipe, work_of(whole), negatives or ())
     if dry_run:
-        _show_plan(made, seeds, whole)
+        planned = plan(
+            recipe,
+            seeds=seeds,
+            negatives=negatives or (),
+            base=base,
+            data=data,
+            device=device,
+            progress=Bars(),
+        )
+        typer.echo(planned.summary())
         return
-    import numpy as np
-
-    from secondlook.data.durable import write_at_once
-    from secondlook.evaluate.ablation import ablation, markdown
-
-    figures: dict[str, list[dict[str, float]]] = {name: [] for name in made}
-    for extra in range(seeds):
-        for name, variant in made.items():
-            seed = whole.recipe.seed + extra
-            typer.echo(f"{name}, seed {seed}", err=True)
-            work = _job(variant, seed, output / f"{_slug(name)}.{seed}", whole)
-            figures[name].append(_measured(work, test, measure))
-        known = {name: values for name, values in figures.items() if values}
-        rows = ablation(known, np.random.default_rng(0))
-        table = markdown(rows, measure)
-        write_at_once(output / "ablations.md", table)
-        if negatives:
-            names = {WHOLE, *map(swept, negatives)}
-            _draw_sweep(
-                output / "negatives.svg",
-                [(negatives_of(made[row.name].recipe), row) for row in rows if row.name in names],
-                measure,
-            )
-    typer.echo(table)
-
-
-def _draw_sweep(path: Path, rows: Sequence[tuple[int, Ablated]], measure: str) -> None:
-    """The whole recipe's figure over its number of negatives, which stands before each row."""
-    from secondlook.cli.plot import plotted
-    from secondlook.errors import MissingExtra
-
-    points = sorted((count, row.mean, row.deviation or 0) for count, row in rows)
-    try:
-        with plotted(path, "negatives of each query", measure) as axes:
-            counts, means, deviations = zip(*points, strict=True)
-            axes.errorbar(
-                counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
-            )
-            axes.set_xticks(counts)
-    except MissingExtra as missing:
-        typer.echo(f"the sweep is not plotted: {missing}", err=True)
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"\W+", "-", name.replace("−", "without").replace("+", "with")).lower()
-
-
-def _show_plan(made: Mapping[str, Variant], seeds: int, whole: Job) -> None:
-    """What would be trained, and how long about: all take as long as the whole, at most."""
-    from secondlook.train.budget import duration
-    from secondlook.train.plan import estimate
-
-    typer.echo("| recipe | phases | steps | pairs |\n|---|---|---|---|")
-    for name, one in made.items():
-        phases: list[str] = [phase.phase for phase in one.recipe.phases]
-        if one.cleaned:
-            phases.append("on data that the whole cleaned")
-        typer.echo(f"| {name} | {', '.join(phases)} | {one.steps:,} | {one.pairs:,} |")
-    typer.echo("timing a few training steps of the full recipe on this machine", err=True)
-    seconds = estimate(replace(whole, recipe=next(iter(made.values())).recipe)).seconds
-    typer.echo(
-        f"{len(made)} recipes with {seeds} seeds, each about {duration(seconds)}: in all about "
-        f"{duration(seconds * len(made) * seeds)}, without what cannot be estimated"
+    result = workflow(
+        recipe,
+        output,
+        test,
+        seeds=seeds,
+        measure=measure,
+        negatives=negatives or (),
+        base=base,
+        data=data,
+        device=device,
+        progress=Bars(),
     )
-
-
-def _job(variant: Variant, seed: int, place: Path, whole: Job) -> Job:
-    """The training of one recipe; files that the whole cleaned with this seed are found here."""
-    from secondlook.train.run import job
-
-    work = job(
-        variant.recipe.model_copy(update={"seed": seed}),
-        whole.data.folder,
-        place,
-        base=whole.base,
-        device=whole.device,
-    )
-    cleaned = tuple(_cleaned(place.parent, seed) / name for name in variant.cleaned)
-    return replace(work, data=replace(work.data, train=(*work.data.train, *cleaned)))
-
-
-def _cleaned(output: Path, seed: int) -> Path:
-    return output / f"cleaned.{seed}"
-
-
-def _measured(work: Job, test: Path, measure: str) -> dict[str, float]:
-    """The ranker's values per query; trained and measured now, or by an earlier call."""
-    from shutil import rmtree
-
-    from secondlook.data.durable import write_at_once
-    from secondlook.errors import SecondlookError
-    from secondlook.score.ranker import Ranker
-    from secondlook.train.groups import Groups
-    from secondlook.train.recipe import resolved
-    from secondlook.train.run import train
-    from secondlook.train.validation import Validation
-
-    groups, place = Groups([test]), work.output
-    made_of = {"recipe": resolved(work.recipe), "test": groups.fingerprint, "measure": measure}
-    done = place.with_name(f"{place.name}.json")
-    if done.is_file():
-        kept = json.loads(done.read_text("utf-8"))
-        if kept["made of"] != made_of:
-            raise SecondlookError(
-                f"{done} was made with another recipe, test set or measure; choose another folder, "
-                "or remove it"
-            )
-        values: dict[str, float] = kept["values"]
-        return values
-    with watched() as watch:
-        train(replace(work, watch=watch), resume=True)
-    values = Validation(groups, measure).per_query(Ranker.load(place, device=work.device))
-    _keep_cleaned(work)
-    write_at_once(done, json.dumps({"made of": made_of, "values": values}) + "\n")
-    rmtree(work.work, ignore_errors=True)  # the phases' checkpoints; the ranker stays
-    return values
-
-
-def _keep_cleaned(work: Job) -> None:
-    """What its noise reduction left, for the recipes that learn from it."""
-    from shutil import copyfile
-
-    from secondlook.train.ablation import cleaned_file
-    from secondlook.train.settings import DenoisePhase
-
-    for at, phase in enumerate(work.recipe.phases):
-        if isinstance(phase, DenoisePhase):
-            folder = _cleaned(work.output.parent, work.recipe.seed)
-            folder.mkdir(exist_ok=True)
-            left = work.work / f"{at + 1:02}-{phase.phase}.work" / "denoised.parquet"
-            copyfile(left, folder / cleaned_file(at))
+    if result.not_plotted:
+        typer.echo(f"the sweep is not plotted: {result.not_plotted}", err=True)
+    typer.echo(result.summary())

@@ -38,6 +38,14 @@ Ray = Annotated[
 Device = Annotated[
     str | None, typer.Option(help="Device: cpu, cuda or mps; by default the fastest available.")
 ]
+TrainingJudgments = Annotated[str, typer.Argument(help="Relevance judgments.")]
+ModelFolder = Annotated[Path, typer.Option("--output", "-o", help="Output folder of the model.")]
+Epochs = Annotated[float, typer.Option(help="Training epochs.")]
+MaxSteps = Annotated[int | None, typer.Option(help="Training steps, instead of epochs.", min=1)]
+LearningRate = Annotated[float, typer.Option(help="Peak learning rate.")]
+ReportTo = Annotated[
+    list[str] | None, typer.Option(help="Experiment tracker: tensorboard, mlflow or wandb.")
+]
 
 Replace = Annotated[bool, typer.Option("--replace", help="Overwrite OUTPUT if it exists.")]
 

@@ -58,29 +58,8 @@ def clicks(
       secondlook clicks log.jsonl.gz -o from-clicks
       secondlook clicks log.tsv -o from-clicks --eta 1 --looks 5
     """
-    from secondlook.cli.progress import track
-    from secondlook.data.clicks import read_clicks
-    from secondlook.data.origin import write_made
-    from secondlook.train.clicks import ClickSettings, Tally, judge
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.clicks import clicks as workflow
 
-    tally = Tally.of(track(read_clicks(log), "reading", "impressions"))
-    made = judge(tally, ClickSettings(eta=eta, relevant=relevant, looks=looks))
-    write_made(output, made.queries, made.qrels, made.origin)
-    grades = [grade for graded in made.qrels.values() for grade in graded.values()]
-    figures = {
-        "impressions": tally.impressions,
-        "queries": len(made.queries),
-        "relevant": sum(grades),
-        "not relevant": len(grades) - sum(grades),
-        "eta": made.seen.eta,
-        "error": made.seen.error,
-    }
-    if as_json:
-        typer.echo(json.dumps(figures))
-        return
-    how = f"± {made.seen.error:.2f}, from the log" if eta is None else "as given"
-    typer.echo(
-        f"{output}: {len(made.queries):,} of {len(tally.queries):,} queries, {sum(grades):,} "
-        f"documents relevant and {len(grades) - sum(grades):,} not, from {tally.impressions:,} "
-        f"impressions; attention falls as 1/rank^{made.seen.eta:.2f} ({how})"
-    )
+    result = workflow(log, output, eta=eta, relevant=relevant, looks=looks, progress=Bars())
+    typer.echo(json.dumps(result.to_dict()) if as_json else result.summary())

@@ -51,21 +51,8 @@ def export(
       secondlook export ranker --to openvino --precision bf16
       secondlook export ranker --to onnx
     """
-    from secondlook.cli.progress import busy
-    from secondlook.score.export import export_ranker
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.export import export as workflow
 
-    with busy(f"exporting to {to.value}"):
-        made = export_ranker(ranker, to.value, precision.value)
-    if as_json:
-        result = {
-            "graph": str(made.export.graph),
-            "bytes": made.size,
-            "difference": made.difference,
-            "spread": made.spread,
-        }
-        typer.echo(json.dumps(result))
-        return
-    typer.echo(
-        f"{made.export.graph}: {made.size / 2**20:.0f} MiB; on a few pairs, whose logits spread "
-        f"over {made.spread:.2f}, at most {made.difference:.2g} from torch"
-    )
+    result = workflow(ranker, backend=to.value, precision=precision.value, progress=Bars())
+    typer.echo(json.dumps(result.to_dict()) if as_json else result.summary())

@@ -1,9 +1,8 @@
 """`secondlook gap`: how far a corpus is from general English."""
 
+from __future__ import annotations
+
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,32 +36,19 @@ def gap(
 
       secondlook gap corpus.jsonl --ranker my.ranker
     """
-    from secondlook.data import read_corpus
-    from secondlook.evaluate.gap import domain_gap
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.gap import gap as workflow
 
-    read = islice(read_corpus(corpus, corpus_format), documents or None)
-    texts = (f"{document.title} {document.text}" for document in read)
-    found = domain_gap(texts, _pieces(ranker) if ranker else None)
+    result = workflow(
+        corpus, ranker=ranker, documents=documents, corpus_format=corpus_format, progress=Bars()
+    )
     if as_json:
-        said = asdict(found) | {"advice": found.advice}
-        typer.echo(json.dumps(said, ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
     else:
-        _show(found)
+        _show(result)
 
 
-def _pieces(source: str) -> Callable[[Sequence[str]], list[int]]:
-    from secondlook.model.checkpoint import locate, read_tokenizer
-
-    tokenizer = read_tokenizer(locate(source))
-
-    def count(words: Sequence[str]) -> list[int]:
-        encodings = tokenizer.encode_batch([f" {word}" for word in words], add_special_tokens=False)
-        return [len(encoding) for encoding in encodings]
-
-    return count
-
-
-def _show(found: "Gap") -> None:
+def _show(result: Gap) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -70,18 +56,15 @@ def _show(found: "Gap") -> None:
 
     console = Console()
     console.print(
-        f"{found.documents:,} documents, {found.words:,} words, {found.distinct:,} distinct"
+        f"{result.documents:,} documents, {result.words:,} words, {result.distinct:,} distinct"
     )
     table = Table("word", box=box.SIMPLE_HEAD, title="the words that differ most")
     table.title_justify = "left"
     table.add_column("times", justify="right")
     table.add_column("as often as in general English", justify="right")
-    for word, times, ratio in found.strangers:
+    for word, times, ratio in result.strangers:
         table.add_row(Text(word), f"{times:,}", f"{ratio:,.0f} ×")
     console.print(table)
-    if found.split is not None:
-        console.print(
-            f"the tokenizer splits {found.split:.1%} of running words, and "
-            f"{found.split_distinct:.1%} of the {found.compared:,} most frequent"
-        )
-    console.print(Text(found.advice, style="bold"))
+    if split := result.split_summary():
+        console.print(split)
+    console.print(Text(result.advice, style="bold"))

@@ -1,32 +1,5 @@
-"""A curve as a picture, beside the figures a verb prints."""
+"""Curves of verbs; drawn by `secondlook.evaluate.curve`."""
 
-from __future__ import annotations
+from secondlook.evaluate.curve import plotted
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from secondlook.errors import MissingExtra
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from matplotlib.axes import Axes
-
-
-@contextmanager
-def plotted(path: Path, across: str, up: str) -> Iterator[Axes]:
-    """Axes with these labels to draw lines on; the file is written when the block ends."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("report", "drawing a curve") from error
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    yield axes
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
-    axes.legend()
-    figure.savefig(path, dpi=120)
+__all__ = ["plotted"]

@@ -11,9 +11,9 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from secondlook.errors import Interrupted, SecondlookError
+from secondlook.errors import Interrupted, SecondlookError, WrongArgument
 
-PROBLEM, INTERRUPTED = 1, 130
+PROBLEM, WRONG_OPTION, INTERRUPTED = 1, 2, 130
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ALSO_FULL = (
     "no space left on device",
@@ -45,6 +45,8 @@ class Verbs(TyperGroup):
 
 def exit_code(problem: SecondlookError) -> int:
     """What the process ends with."""
+    if isinstance(problem, WrongArgument):
+        return WRONG_OPTION
     return INTERRUPTED if isinstance(problem, Interrupted) else PROBLEM
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from secondlook import progress as reported
+from secondlook.progress import repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from secondlook.progress import Watch
 
 T = TypeVar("T")
-
-FIRST_LINE_AFTER, LINE_EVERY = 2.0, 30.0
-"""Seconds; work that is over before the first line is silent in a log."""
 
 
 class Bars(reported.Progress):
@@ -60,7 +57,7 @@ def progress(doing: str, unit: str, total: int | None = None) -> Iterator[Callab
         speed = f" · {done / seconds:,.1f} {unit}/s" if done and seconds else ""
         return f"{doing}: {done:,}{of} {unit}{speed} · {seconds:,.0f} s"
 
-    with _bar(unit) as bar, lines(line, only_if=bar.disable):
+    with _bar(unit) as bar, repeated(line, _to_log, only_if=bar.disable):
         task = bar.add_task(doing, total=total)
 
         def advance(more: int) -> None:
@@ -86,7 +83,7 @@ def busy(doing: str) -> Iterator[None]:
         with console.status(f"{doing} …"):
             yield
     else:
-        with lines(line):
+        with repeated(line, _to_log):
             yield
 
 
@@ -98,33 +95,9 @@ def track(items: Iterable[T], doing: str, unit: str, total: int | None = None) -
             advance(1)
 
 
-@contextmanager
-def lines(
-    line: Callable[[], str],
-    write: Callable[[str], object] = lambda text: sys.stderr.write(f"{text}\n"),
-    *,
-    only_if: bool = True,
-) -> Iterator[None]:
-    """Write a line soon after the start and every half minute, however long one step takes."""
-    if not only_if:
-        yield
-        return
-    over = threading.Event()
-
-    def tell() -> None:
-        pause = FIRST_LINE_AFTER
-        while not over.wait(pause):
-            write(line())
-            sys.stderr.flush()
-            pause = LINE_EVERY
-
-    teller = threading.Thread(target=tell, name="progress", daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
+def _to_log(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _bar(unit: str) -> Progress:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
-from secondlook.cli.progress import lines
+from secondlook.progress import repeated
+from secondlook.train.log import TrainingStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,11 +18,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def watched(file: IO[str] | None = None) -> Iterator[Watch]:
-    """A bar with loss, speed, time left and the last validation; messages stand above it.
-
-    Into a file go lines.
-    """
+def watched() -> Iterator[Watch]:
+    """A bar with loss, speed, time left and the last validation; messages stand above it."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -32,7 +30,7 @@ def watched(file: IO[str] | None = None) -> Iterator[Watch]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True) if file is None else Console(file=file)
+    console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -43,7 +41,7 @@ def watched(file: IO[str] | None = None) -> Iterator[Watch]:
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         shown = _Bar(bar, console)
-        with lines(shown.line, shown.say, only_if=bar.disable):
+        with repeated(shown.status.line, shown.say, only_if=bar.disable):
             yield shown
 
 
@@ -53,38 +51,22 @@ class _Bar:
     def __init__(self, bar: Progress, console: Console) -> None:
         self._bar, self._console = bar, console
         self._task: TaskID | None = None
-        self._items = 0
-        self._began = self._bar.get_time()
-        self._known: dict[str, float] = {}
+        self.status = TrainingStatus()
 
     def begin(self, doing: str, total: int, *, done: int = 0) -> None:
         """Work of this many steps begins."""
-        self._items, self._began, self._known = 0, self._bar.get_time(), {}
+        self.status.begin(doing, total, done=done)
         self._task = self._bar.add_task(doing, total=total, completed=done, figures="")
 
     def step(self, items: int, figures: Mapping[str, float]) -> None:
         """One more step, or (without items) a new figure only."""
         if self._task is None:
             return
-        self._items += items
-        self._known |= figures
-        self._bar.update(self._task, advance=bool(items), figures=" · ".join(self._figures()))
+        self.status.step(items, figures)
+        shown = " · ".join(self.status.figures())
+        self._bar.update(self._task, advance=bool(items), figures=shown)
         if not items and not self._console.is_terminal:
-            self.say(self.line())
-
-    def line(self) -> str:
-        """Where it is, for a log."""
-        seconds = f"{self._bar.get_time() - self._began:.0f} s"
-        if self._task is None:
-            return f"preparing: {seconds}"
-        task = self._bar.tasks[self._task]
-        head = f"{task.description} {task.completed:.0f}/{task.total:.0f}"
-        return " · ".join([head, *self._figures(), seconds])
-
-    def _figures(self) -> list[str]:
-        seconds = self._bar.get_time() - self._began
-        shown = [f"{name} {value:.4f}" for name, value in self._known.items()]
-        return shown + ([f"{self._items / seconds:.1f} pairs/s"] if seconds else [])
+            self.say(self.status.line())
 
     def say(self, message: str) -> None:
         """A line above the bar."""

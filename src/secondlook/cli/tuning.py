@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from secondlook.data.splits import Overlap
     from secondlook.evaluate.tuned import TunedComparison
     from secondlook.train.budget import Clock
+    from secondlook.workflows.clicks import ClicksResult
+    from secondlook.workflows.generate import GenerateResult
 
 
 @dataclass(frozen=True)
@@ -120,25 +122,26 @@ class Tuning:
             typer.echo(f"{self.index}: {card.documents:,} documents, {card.engine}")
 
     def _clicks(self) -> None:
-        from secondlook.cli.clicks import clicks
+        from secondlook.cli.progress import Bars
+        from secondlook.workflows.clicks import clicks
 
         assert self.clicks is not None
-        self._make(partial(clicks, self.clicks))
+        self._make(partial(clicks, self.clicks, progress=Bars()))
 
     def _generate(self) -> None:
-        from secondlook.cli.generate import generate
+        from secondlook.cli.progress import Bars
+        from secondlook.workflows.generate import generate
 
         assert self.expander is not None
-        corpus = str(_file(self.data, "corpus"))
-        given = partial(generate, corpus, self.index, self.expander, device=self.device)
-        self._make(given)
+        given = _file(self.data, "corpus"), self.index, self.expander
+        self._make(partial(generate, *given, device=self.device, progress=Bars()))
 
-    def _make(self, write: Callable[[Path], None]) -> None:
+    def _make(self, write: Callable[[Path], ClicksResult | GenerateResult]) -> None:
         """Judgments that no person gave, beside those that somebody did."""
         from secondlook.data.splits import add_judged
 
         if not (self.judged / "qrels" / "train.tsv").exists():
-            write(self.judged)
+            typer.echo(write(self.judged).summary())
         add_judged(self.judged, self.data)
 
     def _split(self) -> None:
@@ -166,10 +169,11 @@ class Tuning:
         )
 
     def _start(self) -> None:
-        from secondlook.cli.warm import warm
+        from secondlook.cli.progress import Bars
+        from secondlook.workflows.warm import warm
 
         if not self.ranker("untuned").exists():
-            warm(self.base, self.ranker("untuned"))
+            typer.echo(warm(self.base, self.ranker("untuned"), progress=Bars()).summary())
         self._export("untuned")
 
     def _export(self, name: str) -> None:
@@ -177,8 +181,9 @@ class Tuning:
         from importlib.util import find_spec
         from time import monotonic
 
-        from secondlook.cli.export import Precision, export
+        from secondlook.cli.progress import Bars
         from secondlook.score.exports import Export
+        from secondlook.workflows.export import export
 
         if name not in self._candidates():
             typer.echo("nothing to export: the base model is kept")
@@ -186,7 +191,7 @@ class Tuning:
             typer.echo("torch is used; for faster inference: pip install 'secondlook[export]'")
         elif not Export(self.ranker(name), "openvino", "bf16").is_there():
             began = monotonic()
-            export(self.ranker(name), precision=Precision.bf16)
+            typer.echo(export(self.ranker(name), precision="bf16", progress=Bars()).summary())
             self.known["export"] = monotonic() - began
 
     def _plan(self) -> None:
@@ -297,34 +302,40 @@ class Tuning:
         self.known["pairs_per_second"] = pairs / (monotonic() - began)
 
     def _calibrate(self) -> None:
-        from secondlook.cli.calibrate import calibrate
+        from secondlook.cli.progress import Bars
         from secondlook.evaluate.calibration import NothingToCalibrate
         from secondlook.model.checkpoint import open_checkpoint
+        from secondlook.workflows.calibrate import calibrate
 
         if open_checkpoint(self.ranker("tuned")).settings.calibrated:
             return
         try:
-            calibrate(
+            result = calibrate(
                 self.ranker("tuned"),
-                run=str(self.run(self.better, "dev")),
-                qrels=str(self.used("dev")),
+                run=self.run(self.better, "dev"),
+                qrels=self.used("dev"),
+                progress=Bars(),
             )
+            typer.echo(result.summary())
         except NothingToCalibrate as too_few:  # judgments that only name what is relevant
             typer.echo(f"scores are not calibrated: {too_few}")
 
     def _fuse(self) -> None:
-        from secondlook.cli.fuse import tune as tune_fusion
+        from secondlook.cli.progress import Bars
         from secondlook.data.durable import write_at_once
+        from secondlook.workflows.fuse import tune_fusion
 
         done = self.results / "fusion.done"  # that no mix is better is a result too
         if not done.exists():
-            tune_fusion(
+            result = tune_fusion(
                 self.ranker("tuned"),
-                first=str(self.run("bm25", "dev")),
-                raw=str(self.run(self.better, "dev")),
-                qrels=str(self.used("dev")),
+                first=self.run("bm25", "dev"),
+                raw=self.run(self.better, "dev"),
+                qrels=self.used("dev"),
                 curve=self.results / "fusion.svg",
+                progress=Bars(),
             )
+            typer.echo(result.summary())
             write_at_once(done, "")
 
     def _test(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -56,22 +56,18 @@ def warm(
       secondlook warm ./e5 -o ranker --query-prompt "query: " --document-prompt "passage: "
       secondlook warm ./e5 -o ranker --window 150
     """
-    from secondlook.cli.calibrate import told_scale
     from secondlook.cli.progress import Bars
-    from secondlook.score.warm import make_warm
-    from secondlook.workflows.documents import scale_pairs
+    from secondlook.workflows.warm import warm as workflow
 
-    given = {"query_prompt": query_prompt, "document_prompt": document_prompt}
-    encode: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
-    if window is not None:
-        encode["windows"] = {"length": window, "stride": stride or max(1, window // 2)}
-    pairs = scale_pairs(corpus, progress=Bars())
-    settings = make_warm(base, output, separate_layers=separate_layers, encode=encode, pairs=pairs)
-    assert settings.warm is not None
-    assert settings.calibration is not None
-    assert settings.calibration.fitted_on is not None
-    typer.echo(
-        f"{output}: begins as {settings.lineage.base}, {settings.warm.pooling} pooling, "
-        f"{settings.encode.max_length} tokens, prompts {settings.encode.query_prompt!r} and "
-        f"{settings.encode.document_prompt!r}\n{told_scale(settings.calibration.fitted_on)}"
+    result = workflow(
+        base,
+        output,
+        separate_layers=separate_layers,
+        window=window,
+        stride=stride,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+        corpus=corpus,
+        progress=Bars(),
     )
+    typer.echo(result.summary())

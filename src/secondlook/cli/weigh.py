@@ -1,24 +1,14 @@
 """`secondlook weigh`: term weighting for first-stage retrieval (DeepCT)."""
 
-# ruff: noqa: TC001 - typer reads the annotations
 from __future__ import annotations
 
-import json
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import (
-    CorpusFormat,
-    CorpusSource,
-    Device,
-    QueriesSource,
-    Ray,
-    Replace,
-)
+from secondlook.cli import arguments as shared  # noqa: TC001 - typer reads them
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 from secondlook.cli.help_layout import VerbApp
 
@@ -31,8 +21,6 @@ app = VerbApp(
     rich_markup_mode="rich",
 )
 
-_AT_ONCE = 128  # enough that documents of like length meet, little to lose by a kill
-
 
 class Shape(StrEnum):
     """From a predicted weight to a term frequency."""
@@ -43,7 +31,7 @@ class Shape(StrEnum):
 
 @app.command(ITSELF)
 def weigh(
-    corpus: CorpusSource,
+    corpus: shared.CorpusSource,
     weigher: Annotated[
         str, typer.Option(help="Model from `weigh train`: a folder or a Hugging Face model id.")
     ],
@@ -51,15 +39,15 @@ def weigh(
         Path,
         typer.Option("--output", "-o", help="Weighted corpus to write: .jsonl, .jsonl.gz or .zst."),
     ],
-    corpus_format: CorpusFormat = "auto",
+    corpus_format: shared.CorpusFormat = "auto",
     scale: Annotated[float, typer.Option(help="Term frequency of a term of weight 1.")] = 100.0,
     shape: Annotated[
         Shape,
         typer.Option(help="Term frequency: scale · √weight (root) or scale · weight (linear)."),
     ] = Shape.root,
-    device: Device = None,
-    ray: Ray = None,
-    replace: Replace = False,
+    device: shared.Device = None,
+    ray: shared.Ray = None,
+    replace: shared.Replace = False,
 ) -> None:
     """Predict term weights for a corpus, to be indexed as term frequencies.
 
@@ -75,55 +63,44 @@ def weigh(
       secondlook weigh corpus.jsonl.gz --weigher my.weigher -o weighed.jsonl.gz
       secondlook index weighed.jsonl.gz weighed.index --k1 30 --b 0.4
     """
-    from secondlook.cli.progress import progress, track
-    from secondlook.data import Fingerprint, read_corpus
-    from secondlook.data.durable import refuse_to_overwrite
-    from secondlook.model.checkpoint import files_fingerprint, open_trained
-    from secondlook.model.deepct import CARD, WeigherSettings
-    from secondlook.retrieve.weigh import FrequencySettings
-    from secondlook.scale.documents import made, weighing
-    from secondlook.score.word_weights import precision_on
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.weigh import weigh as workflow
 
-    refuse_to_overwrite(output, replace=replace)
-    folder, _ = open_trained(weigher, "weigh", CARD, WeigherSettings)
-    settings = FrequencySettings(scale=scale, shape=shape.value)
-    documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
-    fingerprint = Fingerprint.of(documents)
-    job = {
-        "corpus": fingerprint.digest(),
-        "weigher": files_fingerprint(folder),
-        "frequency": settings.model_dump(),
-        "precision": precision_on(device),
-    }
-    tools = partial(weighing, str(folder.absolute()), settings, device)
-    documents = read_corpus(corpus, corpus_format)
-    with progress("weighing", "documents", fingerprint.documents) as advance:
-        rows = made(output, job, tools, documents, _AT_ONCE, advance=advance, ray=ray)
-    rows.finish(rows.rows())
-    typer.echo(f"{output}: {fingerprint.documents:,} documents weighted")
+    result = workflow(
+        corpus,
+        weigher,
+        output,
+        corpus_format=corpus_format,
+        scale=scale,
+        shape=shape.value,
+        device=device,
+        ray=ray,
+        replace=replace,
+        progress=Bars(),
+    )
+    typer.echo(result.summary())
 
 
 @app.command()
 def train(
-    corpus: CorpusSource,
-    queries: QueriesSource,
-    qrels: Annotated[str, typer.Argument(help="Relevance judgments.")],
+    corpus: shared.CorpusSource,
+    queries: shared.QueriesSource,
+    qrels: shared.TrainingJudgments,
     base: Annotated[str, typer.Option(help="Base encoder: a folder or a Hugging Face model id.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder of the model.")],
-    corpus_format: CorpusFormat = "auto",
-    epochs: Annotated[float, typer.Option(help="Training epochs.")] = 3.0,
-    max_steps: Annotated[
-        int | None, typer.Option(help="Training steps, instead of epochs.", min=1)
-    ] = None,
+    output: shared.ModelFolder,
+    corpus_format: shared.CorpusFormat = "auto",
+    epochs: shared.Epochs = 3.0,
+    max_steps: shared.MaxSteps = None,
     batch: Annotated[int, typer.Option(help="Batch size: passages per step.", min=1)] = 16,
-    learning_rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 2e-5,
+    learning_rate: shared.LearningRate = 2e-5,
     max_length: Annotated[
         int, typer.Option(help="Maximum tokens of a passage read at once.", min=16)
     ] = 256,
     seed: Annotated[
         int, typer.Option(help="Random seed of data order, dropout and the new layer.")
     ] = 1,
-    device: Device = None,
+    device: shared.Device = None,
+    report_to: shared.ReportTo = None,
 ) -> None:
     """Train a term-weighting model (DeepCT).
 
@@ -138,38 +115,24 @@ def train(
       secondlook weigh train corpus.jsonl.gz queries.jsonl.gz qrels/train.tsv
           --base sentence-transformers/all-MiniLM-L6-v2 -o my.weigher
     """
-    from hashlib import sha256
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.weigh import train_weigher
 
-    from secondlook.cli.progress import track
-    from secondlook.cli.training_bar import watched
-    from secondlook.data import Fingerprint, read_corpus, read_qrels, read_queries
-    from secondlook.model.checkpoint import files_fingerprint, locate, refuse_to_replace
-    from secondlook.model.deepct import save_weigher
-    from secondlook.train.course import claimed
-    from secondlook.train.deepct import recalls, train_weigher
-    from secondlook.train.phase import Place
-    from secondlook.train.settings import WeigherTraining
-
-    refuse_to_replace(output)
-    settings = WeigherTraining(
+    result = train_weigher(
+        corpus,
+        queries,
+        qrels,
+        base,
+        output,
+        corpus_format=corpus_format,
         epochs=epochs,
         max_steps=max_steps,
         batch=batch,
         learning_rate=learning_rate,
         max_length=max_length,
+        seed=seed,
+        device=device,
+        report_to=report_to or (),
+        progress=Bars(),
     )
-    targets = recalls(read_queries(queries), read_qrels(qrels))
-    documents = track(read_corpus(corpus, corpus_format), "reading", "documents")
-    passages = [document for document in documents if document.id in targets]
-    job = {
-        "settings": settings.model_dump(),
-        "seed": seed,
-        "base": files_fingerprint(locate(base)),
-        "passages": Fingerprint.of(passages).digest(),
-        "targets": sha256(json.dumps(targets, sort_keys=True).encode()).hexdigest(),
-    }
-    with watched() as watch, claimed(output, job) as folder:
-        place = Place(folder, seed, device, watch)
-        model = train_weigher(settings, base, passages, targets, place)
-        save_weigher(model, output)
-    typer.echo(f"{output}: {model.settings.lineage.phases[-1].figures}")
+    typer.echo(result.summary())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from secondlook.errors import MalformedInput, MissingExtra
 
@@ -58,6 +58,29 @@ class Gap:
             f"{told}, as in any text of the web. DR-BERT gained .007 in MRR@10 by adapting to such "
             "texts (MS MARCO); spend the time on judgments and negatives first"
         )
+
+    def summary(self) -> str:
+        """The counts, what the tokenizer splits, and the advice."""
+        lines = [
+            f"{self.documents:,} documents, {self.words:,} words, {self.distinct:,} distinct",
+            "the words that differ most: " + ", ".join(word for word, _, _ in self.strangers),
+        ]
+        if split := self.split_summary():
+            lines.append(split)
+        return "\n".join([*lines, self.advice])
+
+    def split_summary(self) -> str:
+        """What the tokenizer splits; empty without one."""
+        if self.split is None:
+            return ""
+        return (
+            f"the tokenizer splits {self.split:.1%} of running words, and "
+            f"{self.split_distinct:.1%} of the {self.compared:,} most frequent"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return asdict(self) | {"advice": self.advice}
 
 
 def domain_gap(

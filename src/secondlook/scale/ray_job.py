@@ -102,8 +102,8 @@ def connected(address: str) -> Iterator[Any]:
     except Exception as error:  # Ray raises bare Exceptions, too
         raise EngineProblem(
             f"Ray does not start, or does not answer, at {address!r} ({error}); start a cluster "
-            "with `ray start --head`, or take --ray local on a machine with a free core; the parts "
-            "that are done stay"
+            "with `ray start --head`, or take the address local on a machine with a free core; the "
+            "parts that are done stay"
         ) from error
     try:
         yield ray

@@ -32,7 +32,7 @@ def train_together(
         if there.get("GPU" if gpus else "CPU", 0) < processes:
             raise EngineProblem(
                 f"{processes} processes need as many {'GPUs' if gpus else 'cores'}, and the Ray "
-                f"cluster has {there.get('GPU' if gpus else 'CPU', 0):g}; give fewer --processes"
+                f"cluster has {there.get('GPU' if gpus else 'CPU', 0):g}; give fewer processes"
             )
         trainer = TorchTrainer(
             train,
@@ -55,6 +55,6 @@ def _reason(error: Exception) -> SecondlookError:
         if isinstance(cause, SecondlookError):
             return cause
     return EngineProblem(
-        f"training on the Ray cluster ended early ({error}); what is saved stays: give the same "
-        "command with --resume"
+        f"training on the Ray cluster ended early ({error}); what is saved stays: the same with "
+        "`resume` goes on"
     )

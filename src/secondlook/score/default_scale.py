@@ -57,6 +57,15 @@ class ScalePairs:
     """What makes them related or unrelated."""
 
 
+def scale_summary(fitted_on: FittedOn) -> str:
+    """What a scale without judgments was fitted on, for people."""
+    return (
+        f"scores from 0 to 1 by {fitted_on.source}: {fitted_on.relevant:,} related and "
+        f"{fitted_on.pairs - fitted_on.relevant:,} unrelated pairs\n"
+        f"assumed: {fitted_on.assumed}"
+    )
+
+
 def fit_scale(scorer: Scorer, pairs: ScalePairs) -> PlattCalibration:
     """The scale on which related pairs lie near 1 and unrelated ones near 0; seconds of scoring.
 

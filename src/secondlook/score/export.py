@@ -49,6 +49,22 @@ class Exported:
         """In bytes."""
         return sum(path.stat().st_size for path in self.export.files)
 
+    def summary(self) -> str:
+        """Where it is, how large, and how near to torch."""
+        return (
+            f"{self.export.graph}: {self.size / 2**20:.0f} MiB; on a few pairs, whose logits "
+            f"spread over {self.spread:.2f}, at most {self.difference:.2g} from torch"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "graph": str(self.export.graph),
+            "bytes": self.size,
+            "difference": self.difference,
+            "spread": self.spread,
+        }
+
 
 def export_ranker(source: str | Path, engine: Engine, precision: Precision) -> Exported:
     """Export a ranker into its own folder; what was there for this engine and precision goes.
@@ -60,7 +76,7 @@ def export_ranker(source: str | Path, engine: Engine, precision: Precision) -> E
     """
     if (engine, precision) == ("onnx", "bf16"):
         raise BackendProblem(
-            "ONNX Runtime has no bf16 on CPUs; take --to openvino, or --precision fp32 or int8"
+            "ONNX Runtime has no bf16 on CPUs; export to openvino, or in fp32 or int8"
         )
     from secondlook.model.export import write_onnx
     from secondlook.model.network import load_model

@@ -10,18 +10,21 @@ import numpy as np
 from secondlook.encode.windows import pool
 from secondlook.errors import SecondlookError
 from secondlook.evaluate.measures import evaluate, refuse_strangers
+from secondlook.evaluate.significance import t_test
 from secondlook.evaluate.tuning import cross_validate
+from secondlook.model.settings import FusionSettings
 from secondlook.rank.fusion import Fusion, Scale, second_look
 from secondlook.score.raw import windows_of
 from secondlook.types import Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from secondlook.encode.settings import WindowSettings
     from secondlook.evaluate.tuning import Tuned
+    from secondlook.model.settings import RankerSettings
     from secondlook.types import Qrels
 
 SCALES: tuple[Scale, ...] = ("min-max", "z", "ranks")
@@ -73,6 +76,75 @@ class Tuning:
         simple = np.array([self.ways[place].simple for place in chosen])
         tuned = cross_validate(self.values[chosen], simple, self.folds, rng)
         return self.ways[chosen[tuned.best]], tuned
+
+    def best(self) -> TunedFusion:
+        """The way to take, beside the first look and the ranker alone."""
+        _, first = self.among(lambda way: way.simple and way.fusion is not None)
+        _, alone = self.among(lambda way: way.fusion is None)
+        way, fused = self.among(lambda _: True)
+        better = max(first.held_out, alone.held_out, key=lambda values: values.mean())
+        poolings = list(dict.fromkeys(way.pooling for way in self.ways))
+        return TunedFusion(
+            way,
+            len(better),
+            float(first.held_out.mean()),
+            float(alone.held_out.mean()),
+            float(fused.held_out.mean()),
+            t_test(fused.held_out - better),
+            {pooling_name(pooling): self._with_pooling(pooling) for pooling in poolings}
+            if len(poolings) > 1
+            else {},
+        )
+
+    def _with_pooling(self, pooling: WindowSettings | None) -> dict[str, float]:
+        _, alone = self.among(lambda way: way.pooling == pooling and way.fusion is None)
+        _, fused = self.among(lambda way: way.pooling == pooling)
+        return {"ranker": float(alone.held_out.mean()), "fused": float(fused.held_out.mean())}
+
+    def curves(self, pooling: WindowSettings | None) -> dict[Scale, list[tuple[float, float]]]:
+        """For each scale the weights from 0 to 1, each with the mean over all queries."""
+        means = zip(self.ways, self.values.mean(axis=1).tolist(), strict=True)
+        by_fusion = {way.fusion: mean for way, mean in means if way.pooling == pooling}
+        alone = by_fusion.pop(None)
+        curves: dict[Scale, list[tuple[float, float]]] = {}
+        for fusion, mean in by_fusion.items():
+            assert fusion is not None
+            curves.setdefault(fusion.scale, [(0.0, alone)]).append((fusion.weight, mean))
+        return curves
+
+
+@dataclass(frozen=True, slots=True)
+class TunedFusion:
+    """The way that suits a ranker, with cross-validated means of a measure."""
+
+    way: Way
+    queries: int
+    first: float
+    """Of the first look alone."""
+    ranker: float
+    """Of the ranker alone."""
+    fused: float
+    """Of the best of all ways, chosen anew in each fold."""
+    p: float
+    """Of the difference between `fused` and the better of the two."""
+    poolings: Mapping[str, Mapping[str, float]]
+    """For a ranker that reads windows, `ranker` and `fused` by each pooling; else empty."""
+
+
+def pooling_name(pooling: WindowSettings | None) -> str:
+    """How a table names it; `whole` where documents are not read in windows."""
+    if pooling is None or pooling.pooling != "top":
+        return "whole" if pooling is None else pooling.pooling
+    return f"top {', '.join(f'{weight:.2g}' for weight in pooling.weights)}"
+
+
+def settings_with(settings: RankerSettings, way: Way) -> RankerSettings:
+    """The settings with this pooling and fusion; another pooling makes a calibration void."""
+    fusion = way.fusion and FusionSettings(weight=way.fusion.weight, scale=way.fusion.scale)
+    encode = settings.encode.model_copy(update={"windows": way.pooling})
+    kept = settings.calibration if encode == settings.encode else None
+    changes = {"fusion": fusion, "encode": encode, "calibration": kept}
+    return settings.model_copy(update=changes)
 
 
 def read_looks(first: Iterable[Ranking], raw: Iterable[Ranking], *, windows: bool) -> Looks:

@@ -145,7 +145,7 @@ def judge(tally: Tally, settings: ClickSettings) -> ClickLabels:
     if not qrels:
         raise SecondlookError(
             f"no document of {tally.impressions:,} impressions was seen {settings.looks:g} times "
-            f"and liked by {settings.relevant:g} of those who saw it; lower --looks or --relevant, "
+            f"and liked by {settings.relevant:g} of those who saw it; lower `looks` or `relevant`, "
             "or gather more clicks"
         )
     origin = (
@@ -182,7 +182,7 @@ def examination(tally: Tally) -> Examination:
     if known * _VAGUE**2 < 1:
         raise SecondlookError(
             "the log does not show how attention falls with the rank: too few clicked documents "
-            "stood at more than one rank for the same query; say it, as --eta 1 for 1/rank, or "
+            "stood at more than one rank for the same query; say it, as `eta` 1 for 1/rank, or "
             "gather more clicks"
         )
     return Examination(eta, known**-0.5)

@@ -83,11 +83,15 @@ class Plan:
         """Of all phases that could be estimated."""
         return sum((p.seconds or 0) + (p.validation_seconds or 0) for p in self.phases)
 
-    def figures(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return asdict(self) | {"seconds": self.seconds}
 
     def __str__(self) -> str:
+        return self.summary()
+
+    def summary(self) -> str:
+        """Each phase with its size, time and memory, and the whole time."""
         where = f"{self.device}, {self.threads} threads" if self.device == "cpu" else self.device
         lines = [f"{self.base}: {self.weights / 1e6:.1f}M weights, on {where}, {self.precision}"]
         lines += [f"{number}. {phase}" for number, phase in enumerate(self.phases, start=1)]

@@ -99,8 +99,8 @@ def job(
             raise MalformedInput(
                 folder / name,
                 None,
-                "the recipe names it and it is not there; make it with `secondlook mine`, or say "
-                "where it is: --data FOLDER",
+                "the recipe names it and it is not there; make it with `secondlook mine`, or give "
+                "the folder that has it as `data`",
             )
     data = TrainData(
         folder,
@@ -122,7 +122,7 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
         return _train(replace(job, watch=Unwatched()), resume=resume)
     job.output.parent.mkdir(parents=True, exist_ok=True)
     with locked(
-        job.output, f"what was last saved is kept in {job.work}; the same with --resume goes on"
+        job.output, f"what was last saved is kept in {job.work}; the same with `resume` goes on"
     ):
         return _train(job, resume=resume)
 
@@ -192,7 +192,7 @@ def _claim(job: Job, *, resume: bool) -> None:
         write_at_once(kept, text)
     elif not resume:
         raise SecondlookError(
-            f"an earlier run left {job.work}; continue it with --resume, or remove it"
+            f"an earlier run left {job.work}; continue it with `resume`, or remove it"
         )
     elif kept.read_text("utf-8") != text:
         raise SecondlookError(

@@ -1,0 +1,149 @@
+"""Fusion of first-stage and re-ranking scores: tuned by judgments, and stored with the ranker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.score.tuning import TunedFusion, Tuning
+
+
+@dataclass(frozen=True, slots=True)
+class FusionResult:
+    """The fusion that suits a ranker, and whether it was stored."""
+
+    ranker: Path
+    measure: str
+    tuned: TunedFusion
+    stored: bool
+    calibration_dropped: bool
+    """Whether a calibration was removed, which was for another pooling."""
+
+    @property
+    def weight(self) -> float:
+        """Of the first-stage score; 0 where the ranker's is used alone."""
+        fusion = self.tuned.way.fusion
+        return fusion.weight if fusion else 0.0
+
+    @property
+    def scale(self) -> str | None:
+        """How scores are normalised: min-max, z or ranks; None without a fusion."""
+        fusion = self.tuned.way.fusion
+        return fusion.scale if fusion else None
+
+    @property
+    def pooling(self) -> str:
+        """How windows are pooled; `whole` where there are none."""
+        from secondlook.score.tuning import pooling_name
+
+        return pooling_name(self.tuned.way.pooling)
+
+    def summary(self) -> str:
+        """The measure by each input and by their fusion, and what was chosen."""
+        tuned = self.tuned
+        gain = tuned.fused - max(tuned.first, tuned.ranker)
+        lines = [
+            f"{self.measure} over {tuned.queries:,} queries, cross-validated",
+            f"  first stage      {tuned.first:.4f}",
+            f"  re-ranker        {tuned.ranker:.4f}",
+            f"  fused            {tuned.fused:.4f}  ({gain:+.4f}, p = {tuned.p:.3f})",
+        ]
+        for name, own in tuned.poolings.items():
+            lines.append(f"    {name:<34} re-ranker {own['ranker']:.4f}  fused {own['fused']:.4f}")
+        chosen = (
+            f"{self.weight:.2f} first-stage weight, scale {self.scale}"
+            if tuned.way.fusion
+            else "the re-ranker alone"
+        )
+        pooled = f", windows pooled by {self.pooling}" if tuned.way.pooling else ""
+        lines.append(f"{self.ranker}: {chosen}{pooled}{'' if self.stored else ' (not stored)'}")
+        if self.calibration_dropped:
+            lines.append(
+                "its calibration was for another pooling; scores use the scale of the reference "
+                "pairs until it is calibrated again"
+            )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        tuned = self.tuned
+        figures: dict[str, Any] = {
+            name: getattr(tuned, name) for name in ("queries", "first", "ranker", "fused", "p")
+        }
+        if tuned.poolings:
+            figures["poolings"] = {name: dict(own) for name, own in tuned.poolings.items()}
+        return figures | {
+            "measure": self.measure,
+            "stored": self.stored,
+            "weight": self.weight,
+            "scale": self.scale,
+            "pooling": self.pooling,
+        }
+
+
+def tune_fusion(
+    ranker: str | Path,
+    *,
+    first: str | Path,
+    raw: str | Path,
+    qrels: str | Path,
+    measure: str = "nDCG@10",
+    folds: int = 5,
+    seed: int = 0,
+    curve: str | Path | None = None,
+    dry_run: bool = False,
+    progress: Progress | ProgressCallback | None = None,
+) -> FusionResult:
+    """Tune weight, scale and pooling by cross-validation, and store them with the ranker.
+
+    `first` is the first-stage run, `raw` the same with the ranker's raw scores. A fusion is kept
+    only if it beats both of its inputs by more than two standard errors. With `curve`, a picture
+    of the measure over the weight is written; with `dry_run`, the ranker is not modified.
+    """
+    from secondlook.data import read_qrels, read_run
+    from secondlook.model.checkpoint import open_checkpoint, write_settings
+    from secondlook.score import tuning
+    from secondlook.score.default_scale import reference_pairs, store_scale
+    from secondlook.score.ranker import Ranker
+
+    folder = Path(ranker)
+    settings = open_checkpoint(folder).settings
+    windows = settings.encode.windows
+    with as_progress(progress).busy("trying fusions"):
+        looks = tuning.read_looks(
+            read_run(str(first)), read_run(str(raw)), windows=windows is not None
+        )
+        judgments, ways = read_qrels(str(qrels)), tuning.ways(windows)
+        tried = tuning.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
+        tuned = tried.best()
+    if curve is not None:
+        _draw(Path(curve), tried, tuned, measure)
+    changed = tuning.settings_with(settings, tuned.way)
+    dropped = settings.calibration is not None and changed.calibration is None
+    if not dry_run:
+        write_settings(folder, changed)
+        if changed.calibration is None:
+            store_scale(folder, Ranker.load(folder), reference_pairs())
+    return FusionResult(folder, measure, tuned, not dry_run, dropped and not dry_run)
+
+
+def clear_fusion(ranker: str | Path) -> None:
+    """Remove a stored fusion, so that the ranker's scores are used alone."""
+    from secondlook.model.checkpoint import open_checkpoint, write_settings
+
+    settings = open_checkpoint(ranker).settings
+    write_settings(Path(ranker), settings.model_copy(update={"fusion": None}))
+
+
+def _draw(path: Path, tried: Tuning, tuned: TunedFusion, measure: str) -> None:
+    """The mean over all queries for each weight, one line for each scale."""
+    from secondlook.evaluate.curve import plotted
+
+    with plotted(path, "weight of the first stage", measure) as axes:
+        for scale, points in tried.curves(tuned.way.pooling).items():
+            axes.plot(*zip(*points, strict=True), marker=".", label=scale)

@@ -1,0 +1,146 @@
+"""Training queries generated from a corpus, kept if they retrieve their passage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.train.generate import Asked
+    from secondlook.types import Document, Query, Ranking
+
+_AT_ONCE = 8  # passages
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateResult:
+    """What was generated and kept."""
+
+    output: Path
+    queries: int
+    """Kept; equal texts are one."""
+    generated: int
+    origin: str
+    """What the judgments are made of, as re-rankers trained on them record it."""
+
+    def summary(self) -> str:
+        """How many were kept, and by what."""
+        return f"{self.output}: {self.origin}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "output": str(self.output),
+            "queries": self.queries,
+            "generated": self.generated,
+            "origin": self.origin,
+        }
+
+
+def generate(
+    corpus: str | Path,
+    index: str | Path,
+    expander: str | Path,
+    output: str | Path,
+    *,
+    passages: int = 1000,
+    count: int = 3,
+    within: int = 10,
+    ranker: str | Path | None = None,
+    seed: int = 1,
+    device: str | None = None,
+    progress: Progress | ProgressCallback | None = None,
+) -> GenerateResult:
+    """Write queries and judgments in BEIR's layout: generated from passages drawn at random.
+
+    `expander` writes `count` queries for each passage; a query is kept if the search finds its
+    passage in the top `within`. The search is that of `index`, with `ranker` also re-ranked. All
+    queries are listed in asked.jsonl. Interrupted, the same call goes on. Raises SecondlookError
+    where none is kept.
+    """
+    from secondlook.data import read_corpus
+    from secondlook.data.origin import write_made
+    from secondlook.errors import SecondlookError
+    from secondlook.model.checkpoint import base_name, files_fingerprint, locate
+    from secondlook.model.doc2query import load_expander
+    from secondlook.score.predicted_queries import PredictedQueries
+    from secondlook.train.generate import brought_back, sampled
+
+    reported, folder, generator = as_progress(progress), Path(output), str(expander)
+    second = None if ranker is None else str(ranker)
+    with reported.busy("loading the models"):
+        search, corpus_fingerprint = _search(Path(index), second, within)
+        ask = PredictedQueries(load_expander(generator), count, top_k=10, seed=seed, device=device)
+    documents = reported.track(read_corpus(str(corpus)), "reading", "documents")
+    chosen = sampled(documents, passages, seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    job = {
+        "index": corpus_fingerprint,
+        "passages": [document.id for document in chosen],
+        "models": [files_fingerprint(locate(name)) for name in (generator, second) if name],
+        "draw": [count, within, seed],
+    }
+    listed = folder / "asked.jsonl"
+    asked = _asked(listed, job, chosen, ask, search, reported)
+    queries, qrels = brought_back(asked)
+    if not queries:
+        raise SecondlookError(
+            f"none of {len(asked):,} generated queries retrieved its passage in the top "
+            f"{within}; {listed} lists them: raise `within`, or use a better `expander`"
+        )
+    looks = "BM25" if second is None else f"BM25 and {base_name(second)}"
+    origin = (
+        f"generated queries: {len(queries):,} of {len(asked):,} that {base_name(generator)} "
+        f"asked, which {looks} brought back within {within}"
+    )
+    write_made(folder, queries, qrels, origin)
+    return GenerateResult(folder, len(queries), len(asked), origin)
+
+
+def _asked(
+    listed: Path,
+    job: dict[str, Any],
+    passages: Sequence[Document],
+    ask: Callable[[list[tuple[str, str]]], Sequence[Sequence[str]]],
+    search: Callable[[Sequence[Query]], list[Ranking]],
+    progress: Progress,
+) -> list[Asked]:
+    """Every query of every passage, with the rank of its passage; what is `listed` is kept."""
+    from secondlook.data.lines import lines
+    from secondlook.data.partial import PartialLines
+    from secondlook.retrieve.expand import text_of
+    from secondlook.train.generate import Asked, round_trip
+
+    done = PartialLines(listed, job)
+
+    def rows(some: list[Document]) -> list[str]:
+        queries = ask([(document.id, text_of(document)) for document in some])
+        return [asked.line for asked in round_trip(some, queries, search)]
+
+    with progress.counting("asking", "passages", len(passages)) as advance:
+        done.fill(passages, rows, _AT_ONCE, advance)
+    done.finish(done.rows())
+    return [Asked.read(line) for _, line in lines(listed, may_be_empty=True)]
+
+
+def _search(
+    index: Path, ranker: str | None, within: int
+) -> tuple[Callable[[Sequence[Query]], list[Ranking]], str]:
+    """Queries in, the best hits of one look or of both out; and the corpus they are from."""
+    from secondlook.rank import Searcher
+    from secondlook.retrieve import open_index
+    from secondlook.score.ranker import Ranker
+
+    engine = open_index(index)
+    if ranker is None:
+        return partial(engine.retrieve, k=within), engine.card.fingerprint
+    second = Ranker.load(ranker)
+    searcher = Searcher(engine, engine, second, second.fusion)
+    return partial(searcher.search, k=within), engine.card.fingerprint

@@ -1,0 +1,52 @@
+"""Score fusion, as a program calls it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import tiny
+from secondlook.data import write_qrels, write_run
+from secondlook.model.checkpoint import open_checkpoint
+from secondlook.score.warm import make_warm
+from secondlook.types import Hit, Ranking
+from secondlook.workflows.fuse import clear_fusion, tune_fusion
+
+QUERIES = [f"q{n}" for n in range(6)]
+DOCUMENTS = [f"d{n}" for n in range(8)]
+
+
+@pytest.fixture
+def given(tmp_path):
+    """A ranker that puts the relevant document last, where the first stage puts it first."""
+    make_warm(tiny.save(tiny.encoder(), tmp_path / "base"), tmp_path / "ranker")
+    for name, sign in (("first", -1.0), ("raw", 1.0)):
+        hits = [Hit(doc_id, sign * n) for n, doc_id in enumerate(DOCUMENTS)]
+        write_run(tmp_path / f"{name}.trec", [Ranking.of(query, hits) for query in QUERIES])
+    write_qrels(tmp_path / "qrels.tsv", {query: {"d0": 1} for query in QUERIES})
+    return tmp_path
+
+
+def test_a_fusion_is_tuned_stored_and_cleared(given, capsys):
+    ranker, seen = given / "ranker", []
+    runs = {"first": given / "first.trec", "raw": str(given / "raw.trec")}
+    before = open_checkpoint(ranker).settings
+
+    def tune(**more):
+        return tune_fusion(ranker, **runs, qrels=given / "qrels.tsv", folds=3, **more)
+
+    tried = tune(dry_run=True, progress=lambda *step: seen.append(step))
+    assert (tried.tuned.first, tried.tuned.queries) == (1.0, 6)
+    assert tried.tuned.ranker < tried.tuned.first
+    assert tried.summary().endswith("(not stored)")
+    assert open_checkpoint(ranker).settings == before
+    stored = tune(curve=str(given / "curve.svg"))
+    fusion = open_checkpoint(ranker).settings.fusion
+    assert (fusion.weight, fusion.scale) == (stored.weight, stored.scale)
+    assert json.loads(json.dumps(stored.to_dict())) == tried.to_dict() | {"stored": True}
+    assert "<svg" in (given / "curve.svg").read_text()
+    clear_fusion(str(ranker))
+    assert open_checkpoint(ranker).settings == before
+    assert seen == [("trying fusions", 0, None)]
+    assert capsys.readouterr().out == ""
