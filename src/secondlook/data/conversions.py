@@ -33,7 +33,7 @@ _DOC_ID = "docno", "docid", "doc_id"
 _GRADE = "label", "relevance", "grade"
 
 
-def queries_of(given: Queries, query_format: str = "auto") -> list[Query]:
+def load_queries(given: Queries, query_format: str = "auto") -> list[Query]:
     """The queries, in the order given. One text alone is given as a list of one."""
     if isinstance(given, str | Path):
         return list(read_queries(given, query_format))
@@ -70,7 +70,7 @@ def rankings_of(given: RunLike, run_format: str = "auto") -> Iterable[Ranking]:
     return _only_rankings(given)
 
 
-def qrels_of(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
+def load_qrels(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
     """The judgments: query id → document id → grade."""
     if isinstance(given, str | Path):
         return read_qrels(given, qrels_format)
@@ -85,7 +85,7 @@ def qrels_of(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
     }
 
 
-def qrels_frame(qrels: Qrels) -> Any:  # noqa: ANN401 - pandas may not be installed
+def qrels_to_dataframe(qrels: Qrels) -> Any:  # noqa: ANN401 - pandas may not be installed
     """The judgments as a DataFrame with the columns `query_id`, `doc_id` and `relevance`."""
     rows = [
         {"query_id": query, "doc_id": doc_id, "relevance": grade}

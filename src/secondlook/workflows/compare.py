@@ -42,7 +42,7 @@ def compare(
     """
     import numpy as np
 
-    from secondlook.data.conversions import qrels_of, queries_of, rankings_of
+    from secondlook.data.conversions import load_qrels, load_queries, rankings_of
     from secondlook.errors import SecondlookError
     from secondlook.evaluate.compare import compare as test_runs
 
@@ -54,10 +54,12 @@ def compare(
         raise SecondlookError(
             f"names= has {len(named)} names for {len(given)} runs; name the baseline and each run"
         )
-    known = {query.id: query.text for query in queries_of(queries)} if queries is not None else None
+    known = (
+        {query.id: query.text for query in load_queries(queries)} if queries is not None else None
+    )
     (first, *others) = zip(named, (rankings_of(run, run_format) for run in given), strict=True)
     return test_runs(
-        qrels_of(qrels, qrels_format),
+        load_qrels(qrels, qrels_format),
         first,
         others,
         measures,

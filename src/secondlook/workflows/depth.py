@@ -74,11 +74,11 @@ def depth(
     `first` is the first-stage run, `second` the same candidates re-ranked. Documents below the
     depth keep their first-stage order. With `rate`, scored pairs per second, costs are times.
     """
-    from secondlook.data.conversions import qrels_of, rankings_of
+    from secondlook.data.conversions import load_qrels, rankings_of
     from secondlook.evaluate.depth import depth_curve
 
     before, after = list(rankings_of(first)), list(rankings_of(second))
-    points = depth_curve(qrels_of(qrels), before, after, measure)
+    points = depth_curve(load_qrels(qrels), before, after, measure)
     hits = [len(ranking.hits) for ranking in before]
     pairs = [sum(min(point.depth, count) for count in hits) / max(1, len(hits)) for point in points]
     return DepthCurve(measure, tuple(points), tuple(pairs), rate)

@@ -33,11 +33,11 @@ def evaluate(
     >>> sl.evaluate(qrels, {"q1": {"d1": 1.0, "d2": 2.0}}, measures=["RR@10"]).means
     {'RR@10': 0.5}
     """
-    from secondlook.data.conversions import qrels_of, rankings_of
+    from secondlook.data.conversions import load_qrels, rankings_of
     from secondlook.evaluate.measures import evaluate as measure
     from secondlook.evaluate.measures import require_answers
 
-    result = measure(qrels_of(qrels, qrels_format), rankings_of(run, run_format), measures)
+    result = measure(load_qrels(qrels, qrels_format), rankings_of(run, run_format), measures)
     require_answers(result, names_of([run])[0])
     return result
 
