@@ -30,7 +30,7 @@ def evaluate(
 
     >>> import secondlook as sl
     >>> qrels = {"q1": {"d1": 1}}
-    >>> sl.evaluate(qrels, {"q1": {"d1": 1.0, "d2": 2.0}}, measures=["RR@10"]).means
+    >>> sl.evaluate_run(qrels, {"q1": {"d1": 1.0, "d2": 2.0}}, measures=["RR@10"]).means
     {'RR@10': 0.5}
     """
     from secondlook.data.conversions import load_qrels, rankings_of
