@@ -1,11 +1,24 @@
-"""The second look: a BERT re-ranker on top of your search engine."""
+"""BERT re-rankers on top of your search engine: search, re-rank, train, evaluate, serve.
 
+The names of this module are the public interface; all other modules are private and may change.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from secondlook.errors import SecondlookError
 from secondlook.types import Corpus, Document, Hit, Pair, Qrels, Query, Ranking, Retriever, Scorer
 
 if TYPE_CHECKING:
+    from secondlook.data.conversions import load_qrels, load_queries, qrels_to_dataframe
+    from secondlook.data.formats import write_qrels
+    from secondlook.data.run import Run
+    from secondlook.explain import explain as explain_score
+    from secondlook.retrieve.search_index import SearchIndex, open_index
     from secondlook.score.ranker import Ranker
+    from secondlook.workflows.compare import compare
+    from secondlook.workflows.evaluate import evaluate as evaluate_run
+    from secondlook.workflows.report import report
 
 __version__ = "0.1.0.dev0"
 
@@ -19,9 +32,50 @@ __all__ = [
     "Ranker",
     "Ranking",
     "Retriever",
+    "Run",
     "Scorer",
+    "SearchIndex",
+    "SecondlookError",
     "__version__",
+    "build_index",
+    "compare",
+    "create_app",
+    "evaluate_run",
+    "explain_score",
+    "load_qrels",
+    "load_queries",
+    "mine",
+    "open_index",
+    "qrels_to_dataframe",
+    "report",
+    "serve_ranker",
+    "train_ranker",
+    "tune",
+    "write_qrels",
 ]
+
+# A function cannot have the name of a package below: `secondlook.train` is the package as soon as
+# anything in it is imported. Hence `train_ranker`, `evaluate_run`, `explain_score`, `serve_ranker`.
+_LATE = {
+    "Ranker": "score.ranker:Ranker",
+    "Run": "data.run:Run",
+    "SearchIndex": "retrieve.search_index:SearchIndex",
+    "build_index": "workflows.index:build_index",
+    "compare": "workflows.compare:compare",
+    "create_app": "workflows.serve:create_app",
+    "evaluate_run": "workflows.evaluate:evaluate",
+    "explain_score": "explain:explain",
+    "load_qrels": "data.conversions:load_qrels",
+    "load_queries": "data.conversions:load_queries",
+    "mine": "workflows.mine:mine",
+    "open_index": "retrieve.search_index:open_index",
+    "qrels_to_dataframe": "data.conversions:qrels_to_dataframe",
+    "report": "workflows.report:report",
+    "serve_ranker": "workflows.serve:serve",
+    "train_ranker": "workflows.train:train",
+    "tune": "workflows.tune:tune",
+    "write_qrels": "data.formats:write_qrels",
+}
 
 
 def __dir__() -> list[str]:
@@ -29,10 +83,10 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names below
-    """`Ranker` is imported when it is asked for: it brings the tokenizers and numpy."""
-    if name == "Ranker":
-        from secondlook.score.ranker import Ranker
-
-        return Ranker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of the names above
+    """Import a name when it is first used: `import secondlook` loads neither torch nor numpy."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LATE[name].split(":")
+    globals()[name] = value = getattr(import_module(f"secondlook.{module}"), attribute)
+    return value

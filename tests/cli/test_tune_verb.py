@@ -55,7 +55,7 @@ def _no_export(monkeypatch):
 
 
 def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, monkeypatch):
-    report = "secondlook.cli.report.report"
+    report = "secondlook.workflows.report.report"
     with monkeypatch.context() as patch:
         patch.setattr(report, interrupted)
         with pytest.raises(RuntimeError, match="power cut"):

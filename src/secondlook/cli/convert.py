@@ -55,18 +55,7 @@ def convert(
       secondlook convert run run.dev.tsv run.dev.trec.gz
       secondlook convert corpus irds:beir/scifact corpus.jsonl.zst
     """
-    from secondlook import data
-    from secondlook.cli.progress import track
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.convert import convert as convert_file
 
-    if kind is Kind.corpus:
-        data.write_corpus(
-            target, track(data.read_corpus(source, from_), "converting", "documents"), to
-        )
-    elif kind is Kind.queries:
-        data.write_queries(
-            target, track(data.read_queries(source, from_), "converting", "queries"), to
-        )
-    elif kind is Kind.qrels:
-        data.write_qrels(target, data.read_qrels(source, from_), to)
-    else:
-        data.write_run(target, track(data.read_run(source, from_), "converting", "rankings"), to)
+    convert_file(kind.value, source, target, source_format=from_, target_format=to, progress=Bars())

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from secondlook.evaluate.depth import Depth
-    from secondlook.types import Ranking
+    from secondlook.workflows.depth import DepthCurve
 
 
 def depth(
@@ -43,45 +40,25 @@ def depth(
 
       secondlook depth qrels.tsv bm25.trec reranked.trec --rate 255
     """
-    from secondlook.data import read_qrels, read_run
-    from secondlook.evaluate.depth import depth_curve
+    from secondlook.workflows.depth import depth as depth_curve
 
-    found, again = list(read_run(first)), list(read_run(second))
-    curve = depth_curve(read_qrels(qrels), found, again, measure)
-    costs = [_pairs_per_query(found, one.depth) for one in curve]
+    curve = depth_curve(qrels, first, second, measure=measure, rate=rate)
     if plot is not None:
-        _draw(plot, curve, costs, measure, rate)
-    rows = [
-        {"depth": one.depth, measure: one.reached, "ceiling": one.ceiling, "pairs": cost}
-        | ({"ms": 1000 * cost / rate} if rate else {})
-        for one, cost in zip(curve, costs, strict=True)
-    ]
+        _draw(plot, curve)
     if as_json:
-        typer.echo(json.dumps(rows))
+        typer.echo(json.dumps(curve.to_dict()))
         return
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    heads = ["depth", measure, "ceiling", "pairs/query", *(["ms/query"] if rate else [])]
-    table = Table(*heads, box=box.SIMPLE_HEAD)
-    for row in rows:
-        place, *values = row.values()
-        quality = [f"{value:.4f}" for value in values[:2]]
-        table.add_row(str(place), *quality, *(f"{value:,.0f}" for value in values[2:]))
-    Console().print(table)
+    Console().print(curve.table())
 
 
-def _pairs_per_query(first: Sequence[Ranking], depth: int) -> float:
-    return sum(min(depth, len(ranking.hits)) for ranking in first) / max(1, len(first))
-
-
-def _draw(
-    path: Path, curve: Sequence[Depth], costs: Sequence[float], measure: str, rate: float | None
-) -> None:
+def _draw(path: Path, curve: DepthCurve) -> None:
     from secondlook.cli.plot import plotted
 
-    spent = [1000 * cost / rate for cost in costs] if rate else costs
-    with plotted(path, "milliseconds a query" if rate else "pairs a query", measure) as axes:
-        axes.plot(spent, [one.reached for one in curve], marker="o", label="reached")
-        axes.plot(spent, [one.ceiling for one in curve], linestyle="--", label="ceiling")
+    label = "milliseconds a query" if curve.rate else "pairs a query"
+    with plotted(path, label, curve.measure) as axes:
+        reached = [point.reached for point in curve.points]
+        axes.plot(curve.costs, reached, marker="o", label="reached")
+        ceilings = [point.ceiling for point in curve.points]
+        axes.plot(curve.costs, ceilings, linestyle="--", label="ceiling")

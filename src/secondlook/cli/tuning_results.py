@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -103,8 +103,8 @@ def write_fused(tuning: Tuning) -> None:
 
 def write_report(tuning: Tuning) -> None:
     """The page, and the experiment that it is made of."""
-    from secondlook.cli.report import report
     from secondlook.data.durable import write_at_once
+    from secondlook.workflows import report
 
     experiment = tuning.results / "experiment.toml"
     lines = {
@@ -124,7 +124,7 @@ def write_report(tuning: Tuning) -> None:
     # JSON's strings and lists of strings are TOML's too
     write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
     if not tuning.report.exists():
-        report(experiment, tuning.report)
+        typer.echo(report.report(experiment, tuning.report).summary())
 
 
 def command(tuning: Tuning) -> str:
@@ -147,8 +147,8 @@ def command(tuning: Tuning) -> str:
 def write_verdict(tuning: Tuning) -> TunedComparison:
     """BM25, the untuned and the tuned ranker against each other, told and kept."""
     import numpy as np
+    from rich.console import Console
 
-    from secondlook.cli.compare import as_json_of, show
     from secondlook.data import read_qrels, read_queries, read_run
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.tuned import compare_tuned
@@ -166,10 +166,10 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
         rng=np.random.default_rng(0),
         texts={query.id: query.text for query in read_queries(tuning.queries)},
     )
-    show(found.first_stage)
+    Console().print(found.first_stage.tables())
     typer.echo(found.gain_sentence())
-    told: Any = as_json_of(found.first_stage)
-    told["against_untuned"] = as_json_of(found.gain) if found.gain else None
+    told = found.first_stage.to_dict()
+    told["against_untuned"] = found.gain.to_dict() if found.gain else None
     told["gain"] = found.gain_sentence()
     write_at_once(tuning.output / "verdict.json", json.dumps(told, indent=2))
     return found

@@ -51,13 +51,10 @@ def train(
 
       secondlook types train msmarco-qa.train.tsv trec-qc.train.tsv -o types.safetensors
     """
-    from secondlook.encode.query_types import read_labelled, read_type
-    from secondlook.encode.type_classifier import TypeClassifier
+    from secondlook.workflows.query_types import train_types
 
-    labelled = [(text, read_type(label)) for file in files for text, label in read_labelled(file)]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    TypeClassifier.train(labelled).save(out)
-    typer.echo(f"{out}: trained on {len(labelled):,} queries")
+    count = train_types(files, out)
+    typer.echo(f"{out}: trained on {count:,} queries")
 
 
 @app.command("eval")
@@ -68,31 +65,11 @@ def eval_(classifier: Classifier, files: Labelled, as_json: AsJson = False) -> N
 
       secondlook types eval types.safetensors msmarco-qa.test.tsv trec-qc.test.tsv
     """
-    from secondlook.encode.query_types import read_labelled, read_type
-    from secondlook.encode.type_classifier import TypeClassifier
+    from secondlook.workflows.query_types import evaluate_types
 
-    model = TypeClassifier.load(classifier)
-    for file in files:
-        labelled = [(text, read_type(label)) for text, label in read_labelled(file)]
-        predicted = model.predict([text for text, _ in labelled])
-        right = {label: [0, 0] for _, label in labelled}
-        for (_, label), guess in zip(labelled, predicted, strict=True):
-            right[label][0] += guess == label
-            right[label][1] += 1
-        accuracy = sum(hits for hits, _ in right.values()) / len(labelled)
-        recall = {label: hits / count for label, (hits, count) in sorted(right.items())}
-        if as_json:
-            report = {
-                "file": str(file),
-                "queries": len(labelled),
-                "accuracy": accuracy,
-                "recall": recall,
-            }
-            typer.echo(json.dumps(report))
-            continue
-        typer.echo(f"{file}: accuracy {accuracy:.3f} of {len(labelled):,} queries")
-        for label, share in recall.items():
-            typer.echo(f"  {label:12} {share:.3f} of {right[label][1]:,}")
+    for evaluation in evaluate_types(classifier, files):
+        figures = evaluation.to_dict()
+        typer.echo(json.dumps(figures) if as_json else evaluation.summary())
 
 
 @app.command()
@@ -110,8 +87,8 @@ def predict(
 
       secondlook types predict types.safetensors "who wrote hamlet"
     """
-    from secondlook.encode.type_classifier import TypeClassifier
+    from secondlook.workflows.query_types import predict_types
 
     texts = queries or [line.rstrip("\n") for line in sys.stdin]
-    for text, label in zip(texts, TypeClassifier.load(classifier).predict(texts), strict=True):
+    for text, label in zip(texts, predict_types(classifier, texts), strict=True):
         typer.echo(json.dumps({"query": text, "type": label}) if as_json else f"{label}\t{text}")

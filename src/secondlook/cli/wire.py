@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -41,26 +40,12 @@ def wire(
       secondlook wire opensearch --ranker my.ranker --url http://ranker:8080 -o wiring
       secondlook wire vespa --ranker my.ranker -o application
     """
-    from shutil import copyfile
+    from secondlook.workflows.wire import is_server_url
+    from secondlook.workflows.wire import wire as write_wiring
 
-    from secondlook.data.durable import replacing_file, write_at_once
-    from secondlook.model.checkpoint import base_name
-    from secondlook.serve import wiring
-
-    graph: Path | None = None
-    if engine is SearchEngine.vespa:
-        files, graph = wiring.vespa(Path(ranker))
-    else:
-        if url is None or not re.fullmatch(r"https?://[^\s/\"]+(/[^\s\"]*)?", url):
-            raise typer.BadParameter(
-                "give the URL of the server, as in http://ranker:8080", param_hint="--url"
-            )
-        make = wiring.opensearch if engine is SearchEngine.opensearch else wiring.elasticsearch
-        files = make(base_name(ranker), url, field)
-    for place, text in files.items():
-        (output / place).parent.mkdir(parents=True, exist_ok=True)
-        write_at_once(output / place, text)
-    if graph is not None:
-        with replacing_file(output / "models" / "ranker.onnx") as half:
-            copyfile(graph, half)
-    typer.echo(f"{output}: {', '.join(files)}" + (", models/ranker.onnx" if graph else ""))
+    if engine is not SearchEngine.vespa and not is_server_url(url):
+        raise typer.BadParameter(
+            "give the URL of the server, as in http://ranker:8080", param_hint="--url"
+        )
+    written = write_wiring(engine.value, ranker, output, url=url, field=field)
+    typer.echo(f"{output}: {', '.join(written)}")

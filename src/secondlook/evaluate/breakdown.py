@@ -12,7 +12,7 @@ from secondlook.evaluate.significance import bootstrap_interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from secondlook.evaluate.compare import Difference
+    from secondlook.evaluate.comparison import Difference
     from secondlook.types import Document, Qrels, Query, Ranking
 
 FEWEST = 5

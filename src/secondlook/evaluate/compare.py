@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.evaluate.comparison import Comparison, Comparisons, Difference, overall
 from secondlook.evaluate.copies import distinct_queries
-from secondlook.evaluate.measures import DEFAULT_MEASURES, parse_measure
-from secondlook.evaluate.objections import FEW_QUERIES, Objection, objections
+from secondlook.evaluate.evaluation import DEFAULT_MEASURES
+from secondlook.evaluate.measures import parse_measure
+from secondlook.evaluate.objections import FEW_QUERIES, objections
 from secondlook.evaluate.side import TIE_ORDERS, read_side
 from secondlook.evaluate.significance import (
     bootstrap_interval,
@@ -21,123 +23,21 @@ from secondlook.evaluate.significance import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from secondlook.evaluate.measures import Evaluation
-    from secondlook.evaluate.objections import Reason
+    from secondlook.evaluate.comparison import Verdict
+    from secondlook.evaluate.evaluation import Evaluation
     from secondlook.evaluate.side import Side, TieOrder
     from secondlook.types import Qrels, Ranking
 
-    Verdict = Literal["helps", "hurts", "cannot tell"]
     Floats = NDArray[np.float64]
 
 JUDGED = "Judged@10"
 MUCH = 0.1
 """A query that loses more than this is hurt."""
-ENOUGH_JUDGED = 0.9
-"""Below this share of judged results in the top ten, the figures are doubtful."""
 _TIE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One measure of a new run against the base's, over the judged queries, copies as one."""
-
-    measure: str
-    base: float
-    new: float
-    low: float
-    """The interval of the difference, at the confidence 1 - alpha; `high` is its other end."""
-    high: float
-    t_test: float
-    randomisation: float
-    adjusted: float
-    """The randomisation test's p after Holm's correction over all measures and runs compared."""
-    wins: int
-    ties: int
-    losses: int
-    hurt: float
-    """The share of queries that lose more than MUCH."""
-    verdict: Verdict
-    """By the test alone, whatever is objected to."""
-    more_queries: int | None
-    """How many more judged queries it would take to tell; 0 if it is told, None if no number."""
-    detectable: float | None
-    """The smallest difference that these queries would have shown in 8 of 10 cases; None of one
-    query, which shows nothing."""
-    values: Mapping[str, tuple[float, float]]
-    """Query id → the base's value and the new run's; of copies, the mean under the first's id."""
-
-    @property
-    def delta(self) -> float:
-        """The difference of the means."""
-        return self.new - self.base
-
-    @property
-    def deltas(self) -> dict[str, float]:
-        """Query id → the new run's value minus the base's."""
-        return {query: new - base for query, (base, new) in self.values.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One new run against the base."""
-
-    run: str
-    differences: tuple[Difference, ...]
-    queries: int
-    """Judged queries, copies counted once."""
-    judged_share: float
-    """Of the run's top ten results."""
-    missing: int
-    """Judged queries that the run has no results for, each counted as zero."""
-    identical: bool
-    """Whether both runs have the same documents with the same scores for every judged query."""
-    objections: tuple[Objection, ...]
-    """Why the verdict should not be relied on."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the measures say together: harm in any outweighs help in others."""
-        return self.verdict_allowing(())
-
-    def verdict_allowing(self, allowed: Collection[Reason]) -> Verdict:
-        """The verdict, if these objections are allowed to stand."""
-        if self.voided_by(allowed):
-            return "cannot tell"
-        return _together(difference.verdict for difference in self.differences)
-
-    def voided_by(self, allowed: Collection[Reason] = ()) -> Objection | None:
-        """The first objection that makes the verdict void, if any."""
-        left = (one for one in self.objections if one.voids and one.code not in allowed)
-        return next(left, None)
-
-    def acceptable(self, allowed: Collection[Reason] = ()) -> bool:
-        """Whether it helps and nothing is objected to but what is allowed."""
-        objected = any(one.code not in allowed for one in self.objections)
-        return self.verdict_allowing(allowed) == "helps" and not objected
-
-
-@dataclass(frozen=True, slots=True)
-class Comparisons:
-    """All new runs against one base."""
-
-    base: str
-    queries: int
-    """Judged queries, copies among them."""
-    judged_share: float
-    """Of the base's top ten results."""
-    missing: int
-    alpha: float
-    only_relevant: float | None
-    """Where the judgments name relevant documents only: how many for a query, on average."""
-    runs: tuple[Comparison, ...]
-
-    def acceptable(self, allowed: Collection[Reason] = ()) -> bool:
-        """Whether every new run helps and nothing is objected to but what is allowed."""
-        return all(run.acceptable(allowed) for run in self.runs)
 
 
 def compare(
@@ -219,7 +119,7 @@ def _comparisons(
         by_answered = _tested(_deltas(kept), alpha, seed)
     corrected = alpha / max(1, sum(map(len, plain)))  # Holm's strictest step: no power is promised
     for at, pair in enumerate(pairs):
-        said = _together(test.verdict for test in plain[at])
+        said = overall(test.verdict for test in plain[at])
         differences = [
             _difference(measure, pair, some, test, alpha, corrected, seed)
             for measure, some, test in zip(measures, values[at], plain[at], strict=True)
@@ -237,11 +137,11 @@ def _comparisons(
                 pair.groups,
                 alpha,
                 ties_decide=any(
-                    _together(test.verdict for test in tests[at]) != said for tests in by_ties
+                    overall(test.verdict for test in tests[at]) != said for tests in by_ties
                 ),
                 # answering fewer queries does hurt; answering more may be the base's failure
                 missing_decide=said == "helps"
-                and _together(test.verdict for test in by_answered[at]) != said,
+                and overall(test.verdict for test in by_answered[at]) != said,
             ),
         )
 
@@ -271,14 +171,6 @@ def _tested(deltas: Sequence[Sequence[Floats]], alpha: float, seed: int) -> list
 
 def _deltas(values: Sequence[Sequence[Floats]]) -> list[list[Floats]]:
     return [[new - base for base, new in some] for some in values]
-
-
-def _together(verdicts: Iterable[Verdict]) -> Verdict:
-    """Harm in any measure outweighs help in others."""
-    said = set(verdicts)
-    if "hurts" in said:
-        return "hurts"
-    return "helps" if "helps" in said else "cannot tell"
 
 
 def _judged_share(evaluation: Evaluation) -> float:

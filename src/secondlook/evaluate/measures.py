@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from subprocess import CalledProcessError
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import numpy as np
 from ir_measures.providers.base import NOT_PROVIDED
 
 from secondlook.errors import InvalidRanking, MalformedInput, SecondlookError, UnknownName
+from secondlook.evaluate.evaluation import DEFAULT_MEASURES, Evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,26 +21,9 @@ if TYPE_CHECKING:
 
     from secondlook.types import Qrels, Ranking
 
-DEFAULT_MEASURES = ("nDCG@10", "RR@10", "R@100")
 HOW_TO_WRITE = "write it as in nDCG@10 or AP(rel=2)@100"
 HITS_AT_ONCE = 100_000
 HIGHEST_GRADE = 10_000  # trec_eval counts in a table with a row for every grade up to the highest
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """One run by one set of judgments; measures are spelled as ir-measures spells them."""
-
-    means: Mapping[str, float]
-    """Measure → its mean over the judged queries (a sum, where it counts: NumRet)."""
-    per_query: Mapping[str, Mapping[str, float]]
-    """Measure → query id → value, queries in the order of the judgments."""
-    judged: int
-    """Queries with judgments: those the means are over."""
-    missing: int
-    """Judged queries that the run has no results for; each counts as zero."""
-    unjudged: int
-    """Queries of the run without judgments, which were ignored."""
 
 
 def evaluate(
@@ -76,7 +59,7 @@ def refuse_strangers(qrels: Qrels, rankings: Iterable[Ranking]) -> None:
     if not any(ranking.query_id in qrels for ranking in rankings):
         raise SecondlookError(
             f"none of the {len(qrels):,} judged queries is in the run; give the judgments of its "
-            "queries, or a run of the judged ones: secondlook retrieve --judged"
+            "queries, or a run of the judged ones"
         )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.evaluate.breakdown import Breakdown
-    from secondlook.evaluate.compare import Difference
+    from secondlook.evaluate.comparison import Difference
     from secondlook.evaluate.depth import Depth
 
 _STYLE: Any = {  # matplotlib's type names every key there is

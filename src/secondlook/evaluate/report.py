@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from secondlook.evaluate.breakdown import Breakdown
     from secondlook.evaluate.calibration import Reliability
-    from secondlook.evaluate.compare import Comparison, Comparisons, Difference
+    from secondlook.evaluate.comparison import Comparison, Comparisons, Difference
     from secondlook.evaluate.depth import Depth
+    from secondlook.types import Document, Qrels, Query, Ranking
 
 SHOWN_HITS = 5
 EXTREMES = 10
@@ -73,6 +74,49 @@ class Report:
     commands: tuple[str, ...] = ()
     gain: str = ""
     """What tuning itself brought, beside the verdict against the first stage."""
+
+
+def shown_documents(
+    qrels: Qrels, base: Sequence[Ranking], new: Sequence[Ranking], relevant_from: int
+) -> set[str]:
+    """The documents whose texts the page has a use for."""
+    relevant = {
+        doc_id
+        for grades in qrels.values()
+        for doc_id, grade in grades.items()
+        if grade >= relevant_from
+    }
+    shown = {hit.doc_id for run in (base, new) for r in run for hit in r.hits[:SHOWN_HITS]}
+    return relevant | shown
+
+
+def stories(
+    first: Difference,
+    qrels: Qrels,
+    queries: Sequence[Query],
+    base: Sequence[Ranking],
+    new: Sequence[Ranking],
+    known: Mapping[str, Document],
+) -> tuple[Story, ...]:
+    """What became of each query by the first measure, most helped first."""
+    texts = {query.id: query.text for query in queries}
+    hits_of = [{ranking.query_id: ranking.hits for ranking in run} for run in (base, new)]
+
+    def hits(run: int, query: str) -> tuple[ShownHit, ...]:
+        return tuple(
+            ShownHit(
+                hit.doc_id,
+                qrels[query].get(hit.doc_id),
+                known[hit.doc_id].text if hit.doc_id in known else "",
+            )
+            for hit in hits_of[run].get(query, ())[:SHOWN_HITS]
+        )
+
+    ordered = sorted(first.deltas, key=lambda query: -first.deltas[query])
+    return tuple(
+        Story(texts.get(query, query), *first.values[query], hits(0, query), hits(1, query))
+        for query in ordered
+    )
 
 
 def report_page(report: Report) -> str:

@@ -13,7 +13,7 @@ from secondlook.types import Hit, Ranking
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from secondlook.evaluate.measures import Evaluation
+    from secondlook.evaluate.evaluation import Evaluation
     from secondlook.types import Qrels
 
     TieOrder = Literal["reversed", "shuffled"]

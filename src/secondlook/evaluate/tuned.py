@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from secondlook.evaluate.compare import Comparison, Comparisons, Difference
+    from secondlook.evaluate.comparison import Comparison, Comparisons, Difference
     from secondlook.types import Qrels, Ranking
 
     Run = tuple[str, Sequence[Ranking]]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secondlook.evaluate.compare import ENOUGH_JUDGED
 from secondlook.evaluate.objections import SMALL_SHARE, missing_told
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from secondlook.evaluate.compare import Comparison, Comparisons, Difference
+    from secondlook.evaluate.comparison import Comparison, Comparisons, Difference
     from secondlook.evaluate.objections import Reason
+
+ENOUGH_JUDGED = 0.9
+"""Below this share of judged results in the top ten, the figures are doubtful."""
 
 
 def sentence(run: Comparison, among: Comparisons, allowed: Collection[Reason] = ()) -> str:
@@ -71,7 +73,7 @@ def _unjudged(found: Comparisons) -> list[str]:
         f"only {run.judged_share:.0%} of the top 10 of {run.run} are judged "
         f"({found.judged_share:.0%} of {found.base}); the others count as irrelevant, so a run "
         "that finds what no one has judged looks worse than it is. Judge these, or look at "
-        "-m 'nDCG(judged_only=True)@10' too"
+        "nDCG(judged_only=True)@10 too"
         for run in few
     ]
 

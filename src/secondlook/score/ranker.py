@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
+    from secondlook.data.conversions import Queries, RunLike
+    from secondlook.data.run import Run
     from secondlook.encode.features import Features
     from secondlook.model.settings import RankerSettings
+    from secondlook.progress import Progress, ProgressCallback
     from secondlook.score.calibration import Calibration
     from secondlook.score.exports import Engine, Precision
-    from secondlook.types import Pair
+    from secondlook.types import Corpus, Pair
 
 
 class Backend(Protocol):
@@ -123,6 +126,53 @@ class Ranker:
         types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
         return cls(settings, tokenizer, run, types)
 
+    @classmethod
+    def from_biencoder(
+        cls,
+        source: str | Path,
+        *,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+        folder: str | Path | None = None,
+        device: str | None = None,
+    ) -> Ranker:
+        """A re-ranker that ranks as the bi-encoder `source` does, without training.
+
+        `source` is a folder or a hub id. Prompts are texts put before every query and document, by
+        default as the bi-encoder's own files say. The re-ranker is in memory only, unless `folder`
+        is given: then it is written there, to be fine-tuned, exported or served.
+
+        >>> import secondlook as sl
+        >>> ranker = sl.Ranker.from_biencoder("intfloat/e5-small")  # doctest: +SKIP
+        """
+        from secondlook.score.warm import from_biencoder, make_warm
+
+        prompts = {"query_prompt": query_prompt, "document_prompt": document_prompt}
+        encode = {name: text for name, text in prompts.items() if text is not None}
+        if folder is None:
+            return from_biencoder(source, encode, device)
+        make_warm(source, folder, encode=encode)
+        return cls.load(folder, device=device)
+
+    def rerank(
+        self,
+        queries: Queries,
+        rankings: RunLike,
+        corpus: Corpus,
+        *,
+        depth: int | None = None,
+        progress: Progress | ProgressCallback | None = None,
+    ) -> Run:
+        """Re-rank the candidates of each query; scores are fused where this ranker has a fusion.
+
+        `queries` and `rankings` are objects, dicts, DataFrames or files, matched by query id;
+        `corpus` holds the texts, as an index does. With `depth`, only the top candidates are
+        scored, and the others stay below them in their old order.
+        """
+        from secondlook.score.reranking import rerank_run
+
+        return rerank_run(self, queries, rankings, corpus, depth=depth, progress=progress)
+
     def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
         """One Encoded per pair, in the order given. Threads may share it."""
         parts = self.encoder.windows([document for _, document in pairs])
@@ -197,9 +247,11 @@ class Ranker:
         """From raw scores to relevance scores: as the checkpoint says.
 
         Where it says nothing, as a cross-encoder from elsewhere, a scale is fitted now to some of
-        the reference pairs; `secondlook calibrate` stores one.
+        the reference pairs; `secondlook calibrate` stores one. A bi-encoder in memory gets the
+        scale that it would be stored with.
         """
-        return self.settings.calibration or fit_scale(self, reference_pairs(every=2))
+        every = 1 if self.settings.warm is not None else 2
+        return self.settings.calibration or fit_scale(self, reference_pairs(every=every))
 
     def predict(
         self, pairs: Sequence[tuple[str, str]], *, raw_scores: bool = False

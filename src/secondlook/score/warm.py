@@ -1,4 +1,4 @@
-"""A warm ranker on disk, with a scale for its scores."""
+"""A ranker from a bi-encoder: in memory, or on disk with a scale for its scores."""
 
 from __future__ import annotations
 
@@ -42,3 +42,9 @@ def make_warm(
     settings = model.settings.model_copy(update={"calibration": scale})
     save_model(replace(model, network=model.network.to("cpu"), settings=settings), Path(output))
     return settings
+
+
+def from_biencoder(source: str | Path, encode: Mapping[str, Any], device: str | None) -> Ranker:
+    """The same in memory; its scale is fitted when it is needed."""
+    model = new_warm(source, encode=encode)
+    return Ranker(model.settings, model.tokenizer, TorchBackend(model.network, device=device))

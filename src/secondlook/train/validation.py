@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from secondlook.evaluate.measures import Evaluation
+    from secondlook.evaluate.evaluation import Evaluation
     from secondlook.train.groups import Group
     from secondlook.types import Pair
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from secondlook.data import read_corpus, read_qrels, read_queries, read_run
+from secondlook.errors import MissingDocument
 from secondlook.recipe import Settings, read_toml
 from secondlook.retrieve import open_index
 
@@ -35,8 +36,8 @@ class Experiment(Settings):
     untuned: tuple[str, ...] = ()
     """The run of the ranker before it was tuned, which the new one is tested against, too."""
     raw: tuple[str, ...] = ()
-    """The ranker's raw scores of the same hits (`rerank --raw`), for the calibration of a ranker
-    that fuses: a calibration is of raw scores."""
+    """The ranker's raw scores of the same hits, for the calibration of a ranker that fuses: a
+    calibration is of raw scores."""
     corpus: str | None = None
     """An index folder or a corpus file: texts for the queries' stories and two breakdowns."""
     ranker: str | None = None
@@ -78,7 +79,7 @@ def judgments(paths: Collection[str]) -> Qrels:
     return merged
 
 
-def asked(paths: Collection[str], judged: Qrels) -> list[Query]:
+def judged_queries(paths: Collection[str], judged: Qrels) -> list[Query]:
     """The judged queries."""
     return [query for path in paths for query in read_queries(path) if query.id in judged]
 
@@ -93,8 +94,6 @@ def texts(corpus: str, wanted: Collection[str]) -> dict[str, Document]:
     """The documents by id, as far as the corpus has them."""
     if not Path(corpus).is_dir():
         return {document.id: document for document in read_corpus(corpus) if document.id in wanted}
-    from secondlook.errors import MissingDocument
-
     index, left = open_index(Path(corpus)), list(wanted)
     try:
         found = index.fetch(left)

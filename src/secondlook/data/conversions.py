@@ -1,0 +1,128 @@
+"""Queries, judgments and runs as programs have them: objects, dicts, DataFrames or files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondlook.data.formats import read_qrels, read_queries, read_run
+from secondlook.errors import SecondlookError
+from secondlook.frames import column, dataframe, is_dataframe
+from secondlook.types import Hit, Query, Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from secondlook.types import Qrels
+
+Queries = str | Path | Iterable[str | Query] | Mapping[str, str] | Any
+"""A file or `irds:ID`; texts, which get the ids 1, 2, …; Query objects; {query id: text}; or a
+DataFrame with the columns `qid` (or `query_id`) and `query` (or `text`)."""
+
+RunLike = str | Path | Iterable[Ranking] | Mapping[str, Mapping[str, float]] | Any
+"""A run file or `irds:ID`; rankings; {query id: {document id: score}}; or a DataFrame with the
+columns `qid` (or `query_id`), `docno` (or `docid`, `doc_id`) and `score`."""
+
+QrelsLike = str | Path | Mapping[str, Mapping[str, int]] | Any
+"""A file or `irds:ID`; {query id: {document id: grade}}; or a DataFrame with the columns `qid` (or
+`query_id`), `docno` (or `docid`, `doc_id`) and `label` (or `relevance`, `grade`)."""
+
+_QUERY_ID = "qid", "query_id"
+_DOC_ID = "docno", "docid", "doc_id"
+_GRADE = "label", "relevance", "grade"
+
+
+def load_queries(given: Queries, query_format: str = "auto") -> list[Query]:
+    """The queries, in the order given. One text alone is given as a list of one."""
+    if isinstance(given, str | Path):
+        return list(read_queries(given, query_format))
+    if is_dataframe(given):
+        texts = column(given, "query texts", "query", "text")
+        given = dict(zip(_ids(given), map(str, texts), strict=True))
+    if isinstance(given, Mapping):
+        return [Query(str(query_id), text) for query_id, text in given.items()]
+    if not isinstance(given, Iterable):
+        raise _unknown("queries", given)
+    queries = list(given)
+    if not all(isinstance(query, str | Query) for query in queries):
+        raise _unknown("queries", queries)
+    return [
+        query if isinstance(query, Query) else Query(str(number), query)
+        for number, query in enumerate(queries, start=1)
+    ]
+
+
+def rankings_of(given: RunLike, run_format: str = "auto") -> Iterable[Ranking]:
+    """The rankings; those of a file are read as they are needed, and can be passed over once."""
+    if isinstance(given, str | Path):
+        return read_run(given, run_format)
+    if is_dataframe(given):
+        scores = column(given, "scores", "score")
+        given = _nested(_ids(given), _documents(given), map(float, scores))
+    if isinstance(given, Mapping):
+        return (
+            Ranking.of(str(query_id), (Hit(str(doc_id), float(s)) for doc_id, s in hits.items()))
+            for query_id, hits in given.items()
+        )
+    if not isinstance(given, Iterable):
+        raise _unknown("a run", given)
+    return _only_rankings(given)
+
+
+def load_qrels(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
+    """The judgments: query id → document id → grade."""
+    if isinstance(given, str | Path):
+        return read_qrels(given, qrels_format)
+    if is_dataframe(given):
+        grades = column(given, "grades", *_GRADE)
+        return _nested(_ids(given), _documents(given), map(int, grades))
+    if not isinstance(given, Mapping):
+        raise _unknown("judgments", given)
+    return {
+        str(query): {str(doc_id): int(grade) for doc_id, grade in judged.items()}
+        for query, judged in given.items()
+    }
+
+
+def qrels_to_dataframe(qrels: Qrels) -> Any:  # noqa: ANN401 - pandas may not be installed
+    """The judgments as a DataFrame with the columns `query_id`, `doc_id` and `relevance`."""
+    rows = [
+        {"query_id": query, "doc_id": doc_id, "relevance": grade}
+        for query, judged in qrels.items()
+        for doc_id, grade in judged.items()
+    ]
+    return dataframe(rows, ["query_id", "doc_id", "relevance"])
+
+
+def _only_rankings(given: Iterable[Any]) -> Iterator[Ranking]:
+    for ranking in given:
+        if not isinstance(ranking, Ranking):
+            raise _unknown("a run", given)
+        yield ranking
+
+
+def _ids(frame: Any) -> list[str]:  # noqa: ANN401 - any library's frame
+    return [str(query_id) for query_id in column(frame, "query ids", *_QUERY_ID)]
+
+
+def _documents(frame: Any) -> list[str]:  # noqa: ANN401 - any library's frame
+    return [str(doc_id) for doc_id in column(frame, "document ids", *_DOC_ID)]
+
+
+def _nested(
+    queries: list[str], documents: list[str], values: Iterable[Any]
+) -> dict[str, dict[str, Any]]:
+    nested: dict[str, dict[str, Any]] = {}
+    for query, document, value in zip(queries, documents, values, strict=True):
+        nested.setdefault(query, {})[document] = value
+    return nested
+
+
+def _unknown(what: str, given: object) -> SecondlookError:
+    kinds = {
+        "queries": "a file, texts, Query objects, {query id: text} or a DataFrame",
+        "a run": "a file, Ranking objects, {query id: {document id: score}} or a DataFrame",
+        "judgments": "a file, {query id: {document id: grade}} or a DataFrame",
+    }
+    return SecondlookError(f"{what} can be {kinds[what]}, not {type(given).__name__}")

@@ -1,0 +1,89 @@
+"""An index as programs hold it: any engine, asked by texts, Query objects or a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secondlook.data.conversions import load_queries
+from secondlook.data.run import Run
+from secondlook.errors import SecondlookError
+from secondlook.retrieve import open_index as open_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from secondlook.data.conversions import Queries
+    from secondlook.retrieve import Index, IndexCard
+    from secondlook.types import Document
+
+
+class SearchIndex:
+    """An open index: it retrieves candidates and holds the texts of the documents."""
+
+    def __init__(self, engine: Index) -> None:
+        self.engine = engine
+        """What searches; its own methods are not part of the public interface."""
+
+    @property
+    def card(self) -> IndexCard:
+        """Engine, settings, number of documents and the fingerprint of the corpus."""
+        return self.engine.card
+
+    def retrieve(self, queries: Queries, k: int = 100) -> Run:
+        """The top `k` documents of each query, in the order of the queries.
+
+        `queries` are texts, which get the ids 1, 2, …; Query objects; {query id: text}; a DataFrame
+        with the columns `qid` and `query`; or a file of queries. One text is a list of one.
+        """
+        if isinstance(queries, str) and not (queries.startswith("irds:") or _is_file(queries)):
+            raise SecondlookError(
+                f"there is no file of queries {queries!r}; to search for a text, give a list: "
+                "retrieve([text])"
+            )
+        return Run(self.engine.retrieve(load_queries(queries), k), self.card.engine)
+
+    def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
+        """The documents with these ids, in this order; raises MissingDocument."""
+        return self.engine.fetch(doc_ids)
+
+    def verify(self) -> None:
+        """Read all that is stored; raises IndexProblem where it is not what was indexed."""
+        self.engine.verify()
+
+    def close(self) -> None:
+        """Release files and connections, where the engine holds any."""
+        close = getattr(self.engine, "close", None)
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.card.documents
+
+    def __repr__(self) -> str:
+        return f"<SearchIndex: {len(self):,} documents, {self.card.engine}>"
+
+
+def open_index(folder: str | Path) -> SearchIndex:
+    """Open an index that was built before.
+
+    >>> import secondlook as sl
+    >>> index = sl.open_index("my.index")  # doctest: +SKIP
+    >>> index.retrieve(["how do cats land on their feet"], k=10)  # doctest: +SKIP
+    <Run 'bm25s': 1 queries, 10 hits>
+    """
+    return SearchIndex(open_engine(Path(folder)))
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # a text too long to be a name
+        return False
