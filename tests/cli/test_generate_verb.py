@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import tiny
 from secondlook.cli import app
-from secondlook.cli.tuning import Tuning
+from secondlook.workflows.tune_stages import Tuning
 from secondlook.data import read_qrels, read_queries, write_corpus
 from secondlook.data.origin import read_origin
 from secondlook.types import Document

@@ -11,7 +11,7 @@ import tiny
 from secondlook.cli import app
 from secondlook.cli.rerank import rerank
 from secondlook.cli.tune import NOT_SHIPPED
-from secondlook.cli.tuning import Tuning
+from secondlook.workflows.tune_stages import Tuning
 from secondlook.data import read_qrels, read_queries
 from secondlook.data.splits import read_splits
 from secondlook.errors import SecondlookError
