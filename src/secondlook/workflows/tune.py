@@ -80,6 +80,7 @@ def tune(
     Example:
         result = sl.tune("my-data", "tuned", minutes=30)
         print(result.verdict, result.report)
+
     """
     from secondlook.data.lock import Hold
     from secondlook.errors import SecondlookError

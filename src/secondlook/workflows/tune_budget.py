@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from secondlook.workflows.tune_stages import Tuning
     from secondlook.train.budget import Sizes
     from secondlook.train.run import Job
     from secondlook.types import Qrels
+    from secondlook.workflows.tune_stages import Tuning
 
 VALIDATED = 30
 """Hits per query that training is validated on: enough to tell one set of weights from another."""

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from secondlook.workflows.tune_stages import Tuning
     from secondlook.evaluate.tuned import TunedComparison
     from secondlook.model.settings import Lineage
+    from secondlook.workflows.tune_stages import Tuning
 
 _MEASURES = ("nDCG@10",)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from secondlook.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from secondlook.data.splits import Overlap
     from secondlook.evaluate.tuned import TunedComparison
@@ -263,9 +263,9 @@ class Tuning:
 
     def _keep_the_better(self) -> None:
         """As `tuned`, with the training that was not kept in its lineage."""
-        from secondlook.workflows.tune_results import keep
         from secondlook.data import read_qrels, read_run
         from secondlook.evaluate.measures import evaluate
+        from secondlook.workflows.tune_results import keep
 
         if self.ranker("tuned").exists():
             return
@@ -342,8 +342,8 @@ class Tuning:
 
     def _test(self) -> None:
         """Score the test queries: by the base, by the trained ranker if it goes on, each once."""
-        from secondlook.workflows.tune_results import write_fused, write_tested
         from secondlook.workflows.tune_budget import REPORT_SECONDS
+        from secondlook.workflows.tune_results import write_fused, write_tested
 
         names = list(dict.fromkeys(["untuned", self.better]))
         if not self.run("bm25", "tested").exists():
