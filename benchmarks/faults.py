@@ -2,7 +2,7 @@
 
     python benchmarks/faults.py                       half an hour, two workers, 12 clients
     python benchmarks/faults.py --seconds 120 --json  two minutes, and one line of JSON at the end
-    python benchmarks/faults.py --nodes 3             the index on an OpenSearch cluster of three nodes
+    python benchmarks/faults.py --nodes 3             the index on an OpenSearch cluster
 
 Clients re-rank (raw scores) and search all the time. Meanwhile, at random: rankers are changed and
 reloaded (SIGHUP), the index folder is replaced, a worker is killed (SIGKILL), clients leave early,

@@ -135,7 +135,7 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
         (stages / made).touch()
     tuning(clock=Clock(300), device="cpu").claim()
     for changes in others:
-        with pytest.raises(SecondlookError, match="was started with (base|depth|clicks|overlap)"):
+        with pytest.raises(SecondlookError, match=r"was started with (base|depth|clicks|overlap)"):
             tuning(**changes).claim()
 
 
