@@ -67,8 +67,15 @@ class Progress:
         """A training begins: gives what receives its steps."""
         return nullcontext(Unwatched())
 
+    def stage(self, name: str, number: int, total: int) -> None:
+        """A stage of a longer job begins."""
+
     def say(self, message: str) -> None:
         """Something the user should read."""
+
+    def warn(self, message: str) -> None:
+        """Something the user must not miss."""
+        self.say(message)
 
     def track(
         self, items: Iterable[T], doing: str, unit: str, total: int | None = None
@@ -93,6 +100,10 @@ class CallbackProgress(Progress):
         counter = _Counter(self._callback, doing, total)
         counter.advance(0)
         return nullcontext(counter.advance)
+
+    def stage(self, name: str, number: int, total: int) -> None:
+        """Call with the number of the stage."""
+        self._callback(name, number, total)
 
     def busy(self, doing: str) -> AbstractContextManager[None]:
         """Call once."""

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import tiny
 from secondlook.cli import app
-from secondlook.cli.tuning import Tuning
 from secondlook.data import read_qrels, read_queries, write_corpus
 from secondlook.data.origin import read_origin
 from secondlook.types import Document
+from secondlook.workflows.tune_stages import Tuning
 
 RNG = random.Random(4)
 WORDS = [one + other for one in "bcdfgh" for other in "klmnpq"]

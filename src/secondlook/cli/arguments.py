@@ -1,6 +1,7 @@
 """Arguments and options that several verbs share."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer

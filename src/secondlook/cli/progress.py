@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
+import typer
+
 from secondlook import progress as reported
 from secondlook.progress import repeated
 
@@ -40,10 +42,17 @@ class Bars(reported.Progress):
 
         return watched()
 
+    def stage(self, name: str, number: int, total: int) -> None:
+        """A headline."""
+        typer.secho(f"[{number}/{total}] {name}", bold=True)
+
     def say(self, message: str) -> None:
         """A line of the output."""
-        sys.stdout.write(f"{message}\n")
-        sys.stdout.flush()
+        typer.echo(message)
+
+    def warn(self, message: str) -> None:
+        """A line in yellow."""
+        typer.secho(message, fg="yellow")
 
 
 @contextmanager

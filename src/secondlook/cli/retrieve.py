@@ -35,7 +35,7 @@ def retrieve(
     from secondlook.cli.progress import Bars
     from secondlook.workflows.retrieve import retrieve as run
 
-    count = run(
+    result = run(
         folder,
         queries,
         output,
@@ -45,4 +45,4 @@ def retrieve(
         tag=tag,
         progress=Bars(),
     )
-    typer.echo(f"{output}: {count:,} queries, up to {k:,} hits each")
+    typer.echo(result.summary())

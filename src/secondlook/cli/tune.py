@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
-from secondlook.cli.tuning import Tuning
 
 
 class Repeats(StrEnum):
@@ -91,29 +90,31 @@ def tune(
       secondlook tune my-data -o by-clicks --clicks log.jsonl.gz
       secondlook serve tuned/ranker --index tuned/stages/index
     """
-    from secondlook.data.lock import Hold
+    from rich.console import Console
+
+    from secondlook.cli.progress import Bars
+    from secondlook.workflows.tune import tune as run
 
     if clicks is not None and expander is not None:
         raise typer.BadParameter("cannot be combined with --expander", param_hint="--clicks")
-    from secondlook.train.budget import Clock
-
-    clock = Clock(minutes * 60)
-    tuning = Tuning(data, output, base, depth, device, clicks, expander, clock, overlap.value)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    hold = Hold(output, f"every finished stage is kept in {output}; the same command resumes")
-    tuning.claim()
-    for number, (name, stage) in enumerate(tuning.stages, start=1):
-        typer.secho(f"[{number}/{len(tuning.stages)}] {name}", bold=True)
-        stage()
-    found = tuning.verdict()
-    if origin := tuning.judged_by():
-        typer.echo(f"The verdict is based on {origin}, not on human judgments.")
-    typer.echo(f"report: {tuning.report}")
-    if not found.tuned.acceptable() and not ship:
-        typer.echo(f"{tuning.shipped} is not written. {_ADVICE}")
+    result = run(
+        data,
+        output,
+        base=base,
+        minutes=minutes,
+        depth=depth,
+        ship=ship,
+        clicks=clicks,
+        expander=expander,
+        overlap=overlap.value,
+        device=device,
+        progress=Bars(),
+    )
+    Console().print(result.comparison.first_stage.tables())
+    typer.echo(result.conclusion())
+    if result.ranker is None:
+        typer.echo(f"{output / 'ranker'} is not written. {_ADVICE}")
         raise typer.Exit(NOT_SHIPPED)
-    tuning.ship()
-    hold.release()
     typer.echo(
-        f"{tuning.shipped} is ready. Next: secondlook serve {tuning.shipped} --index {tuning.index}"
+        f"{result.ranker} is ready. Next: secondlook serve {result.ranker} --index {result.index}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
 _BATCH = 64
 
 
+@dataclass(frozen=True, slots=True)
+class RetrieveResult:
+    """A run that was written."""
+
+    run: Path
+    queries: int
+    k: int
+
+    def summary(self) -> str:
+        """What was written, in one line."""
+        return f"{self.run}: {self.queries:,} queries, up to {self.k:,} hits each"
+
+
 def retrieve(
     index: str | Path,
     queries: str | Path,
@@ -26,8 +40,8 @@ def retrieve(
     query_format: str = "auto",
     tag: str = "secondlook",
     progress: Progress | ProgressCallback | None = None,
-) -> int:
-    """Write the top k documents of every query; gives the number of queries.
+) -> RetrieveResult:
+    """Write the top k documents of every query to a run file.
 
     With `judged`, only for the queries that these judgments name. The file appears when it is
     complete.
@@ -44,7 +58,7 @@ def retrieve(
         rankings_of(engine, wanted, k), "retrieving", "queries", total=len(wanted)
     )
     write_run(Path(output), rankings, tag=tag)
-    return len(wanted)
+    return RetrieveResult(Path(output), len(wanted), k)
 
 
 def rankings_of(engine: Retriever, queries: Sequence[Query], k: int) -> Iterator[Ranking]:

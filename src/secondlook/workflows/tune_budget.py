@@ -1,4 +1,4 @@
-"""How `secondlook tune` keeps to its time: measured speeds, a plan, training to a deadline."""
+"""How tuning keeps to its time: measured speeds, a plan, training to a deadline."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from dataclasses import asdict
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from secondlook.cli.tuning import Tuning
     from secondlook.train.budget import Sizes
     from secondlook.train.run import Job
     from secondlook.types import Qrels
+    from secondlook.workflows.tune_stages import Tuning
 
 VALIDATED = 30
 """Hits per query that training is validated on: enough to tell one set of weights from another."""
@@ -45,7 +43,9 @@ def plan(tuning: Tuning) -> None:
         train = min(len(parts["train"]), max(most, 10 * budget.FEWEST_TESTED))
         _tell(tuning, asked, sizes, speed)
         if train < len(parts["train"]):
-            typer.echo(f"{train:,} training queries, more than can be seen once in the time")
+            tuning.progress.say(
+                f"{train:,} training queries, more than can be seen once in the time"
+            )
         figures = asdict(sizes) | {"train": train, "pairs_per_second": speed}
         write_at_once(kept, json.dumps(figures))
     (tuning.results / "used").mkdir(exist_ok=True)
@@ -90,19 +90,18 @@ def _tell(tuning: Tuning, asked: Sizes, sizes: Sizes, speed: float) -> None:
         "export, calibration, fusion, report": _small_things(tuning),
     }
     shares = ", ".join(f"{name} {budget.duration(span)}" for name, span in spans.items())
-    typer.echo(f"{shares}; in all about {budget.duration(sum(spans.values()))}")
-    typer.echo(
+    tuning.progress.say(f"{shares}; in all about {budget.duration(sum(spans.values()))}")
+    tuning.progress.say(
         f"scoring speed {speed:,.0f} pairs per second: {sizes.dev:,} validation and "
         f"{sizes.test:,} test queries, {sizes.depth} candidates each"
     )
     if (sizes.depth, sizes.test) != (asked.depth, asked.test):
-        typer.secho(
+        tuning.progress.warn(
             f"To keep to {tuning.clock.seconds / 60:g} minutes, not {asked.test:,} test queries "
-            f"with {asked.depth} candidates each. More --minutes would do all",
-            fg="yellow",
+            f"with {asked.depth} candidates each. More minutes would do all"
         )
     if training < 0:
-        typer.secho("It will take longer than --minutes: this is the minimum", fg="yellow")
+        tuning.progress.warn("It will take longer than the time limit: this is the minimum")
 
 
 def _small_things(tuning: Tuning) -> float:
@@ -116,7 +115,6 @@ def train(tuning: Tuning) -> None:
     from dataclasses import replace
     from time import monotonic
 
-    from secondlook.cli.training_bar import watched
     from secondlook.train.budget import shortest_training
     from secondlook.train.choice import TooLittleTime
     from secondlook.train.recipe import read_recipe
@@ -125,7 +123,7 @@ def train(tuning: Tuning) -> None:
     after = _pairs(tuning) / tuning.planned("pairs_per_second") + _small_things(tuning)
     ends = monotonic() + tuning.clock.left - after
     recipe = tuning.results / "recipe.toml"
-    with watched() as watch:
+    with tuning.progress.training() as watch:
         try:
             if not recipe.exists():
                 if tuning.planned("rankers") == 1 or ends <= monotonic():
@@ -134,10 +132,9 @@ def train(tuning: Tuning) -> None:
                 _choose(tuning, recipe, ends - monotonic())
         except TooLittleTime as short:
             minutes = ceil((tuning.clock.spent + short.seconds + after) * 1.2 / 60)
-            typer.secho(
-                f"too little time to train here: --minutes {minutes} would do, with "
-                "another folder for -o. The base model is used without training",
-                fg="yellow",
+            tuning.progress.warn(
+                f"too little time to train here: {minutes} minutes would do, with "
+                "another output folder. The base model is used without training"
             )
             return
         work = replace(_job(tuning, read_recipe(recipe)), watch=watch, deadline=ends)
@@ -163,13 +160,13 @@ def _choose(tuning: Tuning, recipe: Path, seconds: float) -> None:
     from secondlook.train.choice import fitted, whole_recipe
     from secondlook.train.recipe import DataSettings, resolved
 
-    typer.echo("timing a few training steps on this machine")
+    tuning.progress.say("timing a few training steps on this machine")
     data = DataSettings(train=("train.parquet",), validation="dev.parquet")
     longest = open_checkpoint(tuning.ranker("untuned")).settings.encode.max_length
     chosen, plan = fitted(_job(tuning, whole_recipe(tuning.base, data, longest)), seconds)
     write_at_once(recipe, resolved(chosen))
     queries = getattr(chosen.phases[-1], "validate_queries", None) or tuning.planned("dev")
-    typer.echo(
+    tuning.progress.say(
         f"{plan}\nwhile it trains it is validated on {queries:,} queries, at most {VALIDATED} "
         f"candidates each, cut to {chosen.encode['max_length']} tokens"
     )

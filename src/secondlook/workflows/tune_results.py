@@ -1,20 +1,18 @@
-"""What `secondlook tune` keeps and tells: the better ranker, the tested queries, the verdict."""
+"""What tuning keeps: the better ranker, the tested queries, the report, the verdict."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from secondlook.cli.tuning import Tuning
     from secondlook.evaluate.tuned import TunedComparison
     from secondlook.model.settings import Lineage
+    from secondlook.workflows.tune_stages import Tuning
 
 _MEASURES = ("nDCG@10",)
 
@@ -72,9 +70,8 @@ def write_tested(tuning: Tuning, affordable: int) -> None:
     qrels = read_qrels(tuning.used("test"))
     tested = some(qrels, max(FEWEST_TESTED, affordable))
     if len(tested) < len(qrels):
-        typer.secho(
-            f"only {len(tested):,} of {len(qrels):,} test queries are re-ranked: the time is short",
-            fg="yellow",
+        tuning.progress.warn(
+            f"only {len(tested):,} of {len(qrels):,} test queries are re-ranked: the time is short"
         )
     write_qrels(tuning.used("tested"), tested)
     candidates = read_run(tuning.run("bm25", "test"))
@@ -104,7 +101,7 @@ def write_fused(tuning: Tuning) -> None:
 def write_report(tuning: Tuning) -> None:
     """The page, and the experiment that it is made of."""
     from secondlook.data.durable import write_at_once
-    from secondlook.workflows import report
+    from secondlook.workflows.report import report
 
     experiment = tuning.results / "experiment.toml"
     lines = {
@@ -124,7 +121,7 @@ def write_report(tuning: Tuning) -> None:
     # JSON's strings and lists of strings are TOML's too
     write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
     if not tuning.report.exists():
-        typer.echo(report.report(experiment, tuning.report).summary())
+        tuning.progress.say(report(experiment, tuning.report).summary())
 
 
 def command(tuning: Tuning) -> str:
@@ -145,9 +142,8 @@ def command(tuning: Tuning) -> str:
 
 
 def write_verdict(tuning: Tuning) -> TunedComparison:
-    """BM25, the untuned and the tuned ranker against each other, told and kept."""
+    """BM25, the untuned and the tuned ranker against each other; kept beside the report."""
     import numpy as np
-    from rich.console import Console
 
     from secondlook.data import read_qrels, read_queries, read_run
     from secondlook.data.durable import write_at_once
@@ -157,7 +153,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
         name: (name, list(read_run(tuning.run(name, "tested"))))
         for name in ("bm25", "untuned", "tuned")
     }
-    found = compare_tuned(
+    tests = compare_tuned(
         read_qrels(tuning.used("tested")),
         runs["bm25"],
         None if _is_untuned(tuning) else runs["untuned"],
@@ -166,13 +162,11 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
         rng=np.random.default_rng(0),
         texts={query.id: query.text for query in read_queries(tuning.queries)},
     )
-    Console().print(found.first_stage.tables())
-    typer.echo(found.gain_sentence())
-    told = found.first_stage.to_dict()
-    told["against_untuned"] = found.gain.to_dict() if found.gain else None
-    told["gain"] = found.gain_sentence()
-    write_at_once(tuning.output / "verdict.json", json.dumps(told, indent=2))
-    return found
+    figures: dict[str, Any] = tests.first_stage.to_dict()
+    figures["against_untuned"] = tests.gain.to_dict() if tests.gain else None
+    figures["gain"] = tests.gain_sentence()
+    write_at_once(tuning.output / "verdict.json", json.dumps(figures, indent=2))
+    return tests
 
 
 def _is_untuned(tuning: Tuning) -> bool:

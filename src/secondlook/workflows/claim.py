@@ -33,7 +33,8 @@ def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> N
     from secondlook.errors import SecondlookError
 
     kept = folder / "asked.json"
-    before = json.loads(kept.read_text("utf-8")) if kept.is_file() else {}
+    noted = json.loads(kept.read_text("utf-8")) if kept.is_file() else {}
+    before = {name.lstrip("-").lower(): value for name, value in noted.items()}  # 0.1: as options
     others = [
         f"other {name.removeprefix('the ')}" if name.startswith(CONTENTS) else f"{name} {value}"
         for name, value in before.items()

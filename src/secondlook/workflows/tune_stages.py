@@ -1,23 +1,25 @@
-"""What `secondlook tune` does, stage by stage."""
+"""The stages of tuning a re-ranker, and where their results are."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import typer
+from secondlook.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from secondlook.data.splits import Overlap
     from secondlook.evaluate.tuned import TunedComparison
     from secondlook.train.budget import Clock
-    from secondlook.workflows.clicks import ClicksResult
-    from secondlook.workflows.generate import GenerateResult
+
+
+class _Summarised(Protocol):
+    def summary(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Tuning:
     clock: Clock
     """Of this call: what an earlier one made costs no time, and the minutes count anew."""
     overlap: Overlap = "drop"
+    progress: Progress = field(default_factory=Progress)
     known: dict[str, float] = field(default_factory=dict)
     """Seconds and speeds that were measured in this call."""
 
@@ -91,18 +94,18 @@ class Tuning:
     def claim(self) -> None:
         """Raises SecondlookError where the folder holds what was made with other arguments or data.
 
-        What DATA lacks is said here, too.
+        What the data folder lacks is said here, too.
         """
-        from secondlook.cli.claim import CONTENTS, claim, contents
+        from secondlook.workflows.claim import CONTENTS, claim, contents
 
         split, made_of = self.qrels("train"), self.results / "made" / "qrels" / "train.tsv"
         asked: dict[str, tuple[str | int | None, Path]] = {
-            "DATA": (str(self.data.resolve()), self.index),
-            "--base": (self.base, self.ranker("untuned")),
-            "--depth": (self.depth, self.results / "plan.json"),
-            "--clicks": (str(self.clicks.resolve()) if self.clicks else None, split),
-            "--expander": (self.expander, split),
-            "--overlap": (self.overlap, split),
+            "data": (str(self.data.resolve()), self.index),
+            "base": (self.base, self.ranker("untuned")),
+            "depth": (self.depth, self.results / "plan.json"),
+            "clicks": (str(self.clicks.resolve()) if self.clicks else None, split),
+            "expander": (self.expander, split),
+            "overlap": (self.overlap, split),
         }
         judged = [*self.data.glob("queries.*"), *(self.data / "qrels").glob("*.t*")]
         for name, paths, made in (
@@ -114,34 +117,33 @@ class Tuning:
         claim(self.results, asked)
 
     def _index(self) -> None:
-        from secondlook.cli.progress import Bars
         from secondlook.workflows.index import build_index
 
         if not self.index.exists():
-            card = build_index(_file(self.data, "corpus"), self.index, progress=Bars()).card
-            typer.echo(f"{self.index}: {card.documents:,} documents, {card.engine}")
+            corpus = _file(self.data, "corpus")
+            card = build_index(corpus, self.index, progress=self.progress).card
+            self.progress.say(f"{self.index}: {card.documents:,} documents, {card.engine}")
 
     def _clicks(self) -> None:
-        from secondlook.cli.progress import Bars
         from secondlook.workflows.clicks import clicks
 
         assert self.clicks is not None
-        self._make(partial(clicks, self.clicks, progress=Bars()))
+        self._make(partial(clicks, self.clicks, progress=self.progress))
 
     def _generate(self) -> None:
-        from secondlook.cli.progress import Bars
         from secondlook.workflows.generate import generate
 
         assert self.expander is not None
-        given = _file(self.data, "corpus"), self.index, self.expander
-        self._make(partial(generate, *given, device=self.device, progress=Bars()))
+        corpus = _file(self.data, "corpus")
+        given = partial(generate, corpus, self.index, self.expander)
+        self._make(partial(given, device=self.device, progress=self.progress))
 
-    def _make(self, write: Callable[[Path], ClicksResult | GenerateResult]) -> None:
+    def _make(self, write: Callable[[Path], _Summarised]) -> None:
         """Judgments that no person gave, beside those that somebody did."""
         from secondlook.data.splits import add_judged
 
         if not (self.judged / "qrels" / "train.tsv").exists():
-            typer.echo(write(self.judged).summary())
+            self.progress.say(write(self.judged).summary())
         add_judged(self.judged, self.data)
 
     def _split(self) -> None:
@@ -162,18 +164,18 @@ class Tuning:
                 write_qrels(self.qrels(name), part)
         if splits.repeats:
             fate = "they are KEPT" if self.overlap == "keep" else "they are left out"
-            typer.secho(f"{splits.repeated()}; {fate}", fg="yellow")
-        typer.echo(
+            self.progress.warn(f"{splits.repeated()}; {fate}")
+        self.progress.say(
             f"{len(splits.train):,} training, {len(splits.dev):,} validation and "
             f"{len(splits.test):,} test queries"
         )
 
     def _start(self) -> None:
-        from secondlook.cli.progress import Bars
         from secondlook.workflows.warm import warm
 
         if not self.ranker("untuned").exists():
-            typer.echo(warm(self.base, self.ranker("untuned"), progress=Bars()).summary())
+            started = warm(self.base, self.ranker("untuned"), progress=self.progress)
+            self.progress.say(started.summary())
         self._export("untuned")
 
     def _export(self, name: str) -> None:
@@ -181,26 +183,28 @@ class Tuning:
         from importlib.util import find_spec
         from time import monotonic
 
-        from secondlook.cli.progress import Bars
         from secondlook.score.exports import Export
         from secondlook.workflows.export import export
 
         if name not in self._candidates():
-            typer.echo("nothing to export: the base model is kept")
+            self.progress.say("nothing to export: the base model is kept")
         elif any(find_spec(module) is None for module in ("openvino", "onnx", "onnxscript")):
-            typer.echo("torch is used; for faster inference: pip install 'secondlook[export]'")
+            self.progress.say(
+                "torch is used; for faster inference: pip install 'secondlook[export]'"
+            )
         elif not Export(self.ranker(name), "openvino", "bf16").is_there():
             began = monotonic()
-            typer.echo(export(self.ranker(name), precision="bf16", progress=Bars()).summary())
+            exported = export(self.ranker(name), precision="bf16", progress=self.progress)
+            self.progress.say(exported.summary())
             self.known["export"] = monotonic() - began
 
     def _plan(self) -> None:
-        from secondlook.cli.tuning_time import plan
+        from secondlook.workflows.tune_budget import plan
 
         plan(self)
 
     def _train(self) -> None:
-        from secondlook.cli.tuning_time import train
+        from secondlook.workflows.tune_budget import train
 
         if not (self.ranker("trained").exists() or self.ranker("tuned").exists()):
             train(self)
@@ -210,28 +214,29 @@ class Tuning:
         return json.loads((self.results / "plan.json").read_text("utf-8"))[name]
 
     def _first_look(self) -> None:
-        from secondlook.cli.retrieve import retrieve
+        from secondlook.workflows.retrieve import retrieve
 
         for part in ("train", "dev", "test"):
             if not self.run("bm25", part).exists():
-                retrieve(
+                retrieved = retrieve(
                     self.index,
-                    str(self.queries),
+                    self.queries,
                     self.run("bm25", part),
                     k=self.depth if part == "train" else self.planned("depth"),
-                    judged=str(self.used(part)),
+                    judged=self.used(part),
+                    progress=self.progress,
                 )
+                self.progress.say(retrieved.summary())
 
     def _mine(self) -> None:
-        from secondlook.cli.progress import Bars
-        from secondlook.cli.tuning_time import VALIDATED
         from secondlook.workflows.mine import mine
+        from secondlook.workflows.tune_budget import VALIDATED
 
         (self.results / "groups").mkdir(exist_ok=True)
         for part, depth in {"train": self.depth, "dev": VALIDATED}.items():
             groups = self.results / "groups" / f"{part}.parquet"
             if not groups.exists():
-                counts = mine(
+                mined = mine(
                     self.index,
                     self.queries,
                     self.used(part),
@@ -239,9 +244,9 @@ class Tuning:
                     run=self.run("bm25", part),
                     ranks=(1, depth),
                     keep_all=part == "dev",
-                    progress=Bars(),
+                    progress=self.progress,
                 )
-                typer.echo(f"{groups}: {counts.summary()}")
+                self.progress.say(f"{groups}: {mined.summary()}")
 
     def _candidates(self) -> list[str]:
         """The base and what training made of it, unless training itself kept the base's weights.
@@ -258,9 +263,9 @@ class Tuning:
 
     def _keep_the_better(self) -> None:
         """As `tuned`, with the training that was not kept in its lineage."""
-        from secondlook.cli.tuning_results import keep
         from secondlook.data import read_qrels, read_run
         from secondlook.evaluate.measures import evaluate
+        from secondlook.workflows.tune_results import keep
 
         if self.ranker("tuned").exists():
             return
@@ -271,7 +276,7 @@ class Tuning:
             found[name] = means["nDCG@10"]
         better = max(found, key=found.__getitem__)
         figures = ", ".join(f"{name} {mean:.4f}" for name, mean in found.items())
-        typer.echo(
+        self.progress.say(
             f"nDCG@10 over {len(qrels):,} validation queries, {self.planned('depth')} candidates "
             f"each, texts as long as each ranker reads: {figures}; {better} is kept"
         )
@@ -281,28 +286,26 @@ class Tuning:
         """Raw scores: each pair is scored once by each set of weights, and fused afterwards."""
         from time import monotonic
 
-        from secondlook.cli.progress import Bars
         from secondlook.data import read_run
         from secondlook.workflows.rerank import rerank
 
         if self.run(name, part).exists():
             return
         began = monotonic()
-        result = rerank(
+        reranked = rerank(
             self.run("bm25", part),
             self.index,
             self.queries,
             self.ranker(name),
             self.run(name, part),
             raw=True,
-            progress=Bars(),
+            progress=self.progress,
         )
-        typer.echo(result.summary())
+        self.progress.say(reranked.summary())
         pairs = sum(len(ranking.hits) for ranking in read_run(self.run(name, part)))
         self.known["pairs_per_second"] = pairs / (monotonic() - began)
 
     def _calibrate(self) -> None:
-        from secondlook.cli.progress import Bars
         from secondlook.evaluate.calibration import NothingToCalibrate
         from secondlook.model.checkpoint import open_checkpoint
         from secondlook.workflows.calibrate import calibrate
@@ -310,38 +313,37 @@ class Tuning:
         if open_checkpoint(self.ranker("tuned")).settings.calibrated:
             return
         try:
-            result = calibrate(
+            calibrated = calibrate(
                 self.ranker("tuned"),
                 run=self.run(self.better, "dev"),
                 qrels=self.used("dev"),
-                progress=Bars(),
+                progress=self.progress,
             )
-            typer.echo(result.summary())
+            self.progress.say(calibrated.summary())
         except NothingToCalibrate as too_few:  # judgments that only name what is relevant
-            typer.echo(f"scores are not calibrated: {too_few}")
+            self.progress.say(f"scores are not calibrated: {too_few}")
 
     def _fuse(self) -> None:
-        from secondlook.cli.progress import Bars
         from secondlook.data.durable import write_at_once
         from secondlook.workflows.fuse import tune_fusion
 
         done = self.results / "fusion.done"  # that no mix is better is a result too
         if not done.exists():
-            result = tune_fusion(
+            fused = tune_fusion(
                 self.ranker("tuned"),
                 first=self.run("bm25", "dev"),
                 raw=self.run(self.better, "dev"),
                 qrels=self.used("dev"),
                 curve=self.results / "fusion.svg",
-                progress=Bars(),
+                progress=self.progress,
             )
-            typer.echo(result.summary())
+            self.progress.say(fused.summary())
             write_at_once(done, "")
 
     def _test(self) -> None:
         """Score the test queries: by the base, by the trained ranker if it goes on, each once."""
-        from secondlook.cli.tuning_results import write_fused, write_tested
-        from secondlook.cli.tuning_time import REPORT_SECONDS
+        from secondlook.workflows.tune_budget import REPORT_SECONDS
+        from secondlook.workflows.tune_results import write_fused, write_tested
 
         names = list(dict.fromkeys(["untuned", self.better]))
         if not self.run("bm25", "tested").exists():
@@ -354,13 +356,13 @@ class Tuning:
             write_fused(self)
 
     def _report(self) -> None:
-        from secondlook.cli.tuning_results import write_report
+        from secondlook.workflows.tune_results import write_report
 
         write_report(self)
 
     def verdict(self) -> TunedComparison:
         """What was tested, told and kept beside the report."""
-        from secondlook.cli.tuning_results import write_verdict
+        from secondlook.workflows.tune_results import write_verdict
 
         return write_verdict(self)
 
@@ -372,7 +374,7 @@ class Tuning:
 
     def ship(self) -> None:
         """Put the ranker in place."""
-        from secondlook.cli.tuning_results import copy
+        from secondlook.workflows.tune_results import copy
 
         if not self.shipped.exists():
             copy(self.ranker("tuned"), self.shipped)
