@@ -27,8 +27,8 @@ def test_the_hinge_and_its_gradient_are_ccnu_s():
 
 def test_twenty_groups_are_learnt(tmp_path, joint, data):
     settings = FrozenPhase(
-        form=SMALL, max_steps=240, batch=20, negatives=5, learning_rate=5e-3, dropout=0.0,
-        precision="fp32", validate_every=60,
+        form=SMALL, max_steps=60, batch=20, negatives=5, learning_rate=2e-2, dropout=0.0,
+        precision="fp32", validate_every=20,
     )  # fmt: skip
     before = {n: w.clone() for n, w in joint.network.classifier.base_model.state_dict().items()}
     outcome = run(settings, joint, data, Place(tmp_path / "work", seed=7))
