@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 import tiny
-from secondlook.errors import SecondlookError
+from secondlook.errors import WrongArgument
 from secondlook.scale import bench as timings
 from secondlook.scale import machine
 from secondlook.scale.bench import read_bench
@@ -34,9 +34,9 @@ def test_a_re_ranker_is_timed_without_a_word(tmp_path, monkeypatch, capsys):
 def test_what_cannot_be_timed_is_said():
     assert back_end_of("openvino bf16") == ("openvino", "bf16")
     for name in ("openvino", "bf16 openvino", "torch fp32 fp32"):
-        with pytest.raises(SecondlookError, match="is not a back end and a precision"):
+        with pytest.raises(WrongArgument, match="is not a back end and a precision"):
             back_end_of(name)
-    with pytest.raises(SecondlookError, match="both an index and queries"):
+    with pytest.raises(WrongArgument, match="both an index and queries"):
         bench("ranker", index="my.index")
 
 

@@ -6,7 +6,7 @@ import tiny
 from invented import DEEP_SEA, invent, write_deep_sea
 from no_cluster import in_this_process
 from secondlook.data import read_run, write_run
-from secondlook.errors import SecondlookError, Unwritable
+from secondlook.errors import Unwritable, WrongArgument
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.train.groups import Groups, write_groups
 from secondlook.types import Hit, Ranking
@@ -68,9 +68,9 @@ def test_errors_name_arguments_instead_of_options(folder, tmp_path):
     with pytest.raises(Unwritable, match="set replace"):
         rerank(*given(folder), tmp_path / "out.trec")
     for options in ({"raw": True}, {"cascade": (folder / "ranker", 2)}):
-        with pytest.raises(SecondlookError, match="leave out ray"):
+        with pytest.raises(WrongArgument, match="leave out ray"):
             rerank(*given(folder), tmp_path / "new.trec", ray="local", **options)
-    with pytest.raises(SecondlookError, match="1 candidate or more"):
+    with pytest.raises(WrongArgument, match="1 candidate or more"):
         rerank(*given(folder), tmp_path / "new.trec", cascade=("ranker", 0))
 
 

@@ -56,17 +56,8 @@ def bench(
           --index my.index --queries queries.jsonl -o bench.json
     """
     from secondlook.cli.progress import Bars
-    from secondlook.errors import SecondlookError
-    from secondlook.workflows.bench import back_end_of
     from secondlook.workflows.bench import bench as run
 
-    if (index is None) != (queries is None):
-        raise typer.BadParameter("give both options or neither", param_hint="--index, --queries")
-    for name in engine or []:
-        try:
-            back_end_of(name)
-        except SecondlookError as error:
-            raise typer.BadParameter(str(error), param_hint="--engine") from error
     measured = run(
         ranker,
         output,

@@ -71,9 +71,6 @@ def rerank(
     from secondlook.cli.progress import Bars
     from secondlook.workflows.rerank import rerank as run_rerank
 
-    cheaper = _cascade(cascade)
-    if ray is not None and (cheaper or raw):
-        raise typer.BadParameter("does not support --cascade or --raw yet", param_hint="--ray")
     result = run_rerank(
         run,
         index,
@@ -81,7 +78,7 @@ def rerank(
         ranker,
         output,
         depth=depth,
-        cascade=cheaper,
+        cascade=_cascade(cascade),
         raw=raw,
         backend=backend.value,
         precision=precision.value,

@@ -44,14 +44,14 @@ def bench(
     from datetime import UTC, datetime
 
     from secondlook.data.durable import write_at_once
-    from secondlook.errors import SecondlookError
+    from secondlook.errors import WrongArgument
     from secondlook.model.checkpoint import base_name, locate
     from secondlook.scale.bench import Bench
     from secondlook.scale.machine import cpuinfo, memory, processor
     from secondlook.score.cores import CGROUP, threads
 
     if (index is None) != (queries is None):
-        raise SecondlookError("first-stage retrieval needs both an index and queries, or neither")
+        raise WrongArgument("first-stage retrieval needs both an index and queries, or neither")
     kinds = {name: back_end_of(name) for name in engine}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     folder = locate(str(ranker))
@@ -76,7 +76,7 @@ def bench(
 
 def back_end_of(name: str) -> BackEnd:
     """Back end and precision of a name such as "openvino bf16"."""
-    from secondlook.errors import SecondlookError
+    from secondlook.errors import WrongArgument
 
     match name.split():
         case [
@@ -84,7 +84,7 @@ def back_end_of(name: str) -> BackEnd:
             ("auto" | "fp32" | "bf16" | "int8") as precision,
         ]:
             return backend, precision
-    raise SecondlookError(f"{name!r} is not a back end and a precision, as in 'openvino bf16'")
+    raise WrongArgument(f"{name!r} is not a back end and a precision, as in 'openvino bf16'")
 
 
 def _exports(folder: Path) -> dict[str, BackEnd]:

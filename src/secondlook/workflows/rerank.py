@@ -105,14 +105,8 @@ def rerank(
     }
     job = _Job(str(run), texts, target, depth, keep, raw, total, contents)
     if ray is not None:
-        from functools import partial
-
-        from secondlook.scale.ray_job import reachable
-        from secondlook.scale.rerank import reranker
-
-        source = reachable(str(ranker))
-        tools = partial(reranker, Path(index).absolute(), source, backend, precision)
-        _on_ray(job, ray, tools, scorer, reported)
+        open_tools = _tools(Path(index), str(ranker), backend, precision)
+        _on_ray(job, ray, open_tools, scorer, reported)
         return RerankResult(target, total)
     _here(job, corpus, scorer, chooser, reported)
     cost = scorer.cost()
@@ -156,12 +150,12 @@ class _Job:
 def _refuse_unsupported(
     cascade: tuple[str | Path, int] | None, *, raw: bool, ray: str | None
 ) -> None:
-    from secondlook.errors import SecondlookError
+    from secondlook.errors import WrongArgument
 
     if cascade is not None and cascade[1] < 1:
-        raise SecondlookError("a cascade keeps 1 candidate or more, as in ('small.ranker', 100)")
+        raise WrongArgument("a cascade keeps 1 candidate or more, as in ('small.ranker', 100)")
     if ray is not None and (cascade is not None or raw):
-        raise SecondlookError(
+        raise WrongArgument(
             "a Ray cluster does not support a cascade or raw scores yet; leave out ray"
         )
 
@@ -193,6 +187,21 @@ def _here(
             reranked = scorer.rerank(wanted, batch, corpus, raw=job.raw)
             partial_run.add(reranked if job.raw else list(with_tails(reranked, whole)))
     partial_run.finish()
+
+
+def _tools(
+    index: Path,
+    ranker: str,
+    backend: Literal["auto", "torch"] | Engine,
+    precision: Literal["auto"] | Precision,
+) -> Callable[[], Callable[[str], tuple[str, int]]]:
+    """What a worker elsewhere opens once: index and re-ranker."""
+    from functools import partial
+
+    from secondlook.scale.ray_job import reachable
+    from secondlook.scale.rerank import reranker
+
+    return partial(reranker, index.absolute(), reachable(ranker), backend, precision)
 
 
 def _on_ray(

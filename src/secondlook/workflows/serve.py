@@ -94,9 +94,9 @@ def create_app(
 ) -> FastAPI:
     """The same as an ASGI app, for a server of your own: `uvicorn.run(create_app("my.ranker"))`.
 
-    It installs no signal handlers and configures no log. `host` is the address that your server
-    listens on: any but loopback needs `keys`, or `no_keys`. At its shutdown it scores what it has
-    accepted.
+    It installs no signal handlers, configures no log and does not limit connections. `host` is the
+    address that your server listens on: any but loopback needs `keys`, or `no_keys`. At its
+    shutdown it scores what it has accepted.
     """
     settings = _settings(
         rankers,
