@@ -25,6 +25,7 @@ def test_hits_know_where_they_were_before_re_ranking(folder, capsys):
     assert plain.reranked is None
     assert plain.hits[0].document.id in {"d2", "d10"}
     assert set(plain.to_list()[0]) == {"rank", "id", "score", "title", "text"}
+    assert "cape" in plain.snippet(plain.hits[0]).text
     both = search(folder / "index", "cape river", k=3, ranker=folder / "ranker", depth=5)
     assert both.first_stage == plain.hits
     assert [hit.rank for hit in both.hits] == [1, 2, 3]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from secondlook.retrieve.snippet import Snippet
     from secondlook.types import Corpus, Document, Query, Ranking
 
 
@@ -55,6 +56,12 @@ class SearchResult:
     def hits(self) -> tuple[SearchHit, ...]:
         """Re-ranked, or of the first stage without a re-ranker; best first."""
         return self.first_stage if self.reranked is None else self.reranked
+
+    def snippet(self, hit: SearchHit) -> Snippet:
+        """The stretch of a hit's text, or of its passage, with the most words of the query."""
+        from secondlook.retrieve.snippet import snippet
+
+        return snippet(hit.document, self.query, hit.passage)
 
     def to_list(self) -> list[dict[str, Any]]:
         """The hits, for JSON."""
