@@ -79,6 +79,22 @@ def test_what_is_wrong_in_the_program_keeps_its_traceback(monkeypatch, corpus):
         main()
 
 
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("rerank a.trec --index i --queries q --ranker r -o b --ray local --raw", "leave out ray"),
+        ("bench r --index i", "needs both an index and queries"),
+        ("bench r --engine bf16", "'bf16' is not a back end and a precision"),
+    ],
+)
+def test_options_that_do_not_go_together_are_a_wrong_option(monkeypatch, capsys, command, problem):
+    monkeypatch.setattr(sys, "argv", ["secondlook", *command.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
 def test_a_second_index_of_the_same_folder_is_refused_at_once(corpus):
     with writing(f"{corpus}.index") as held:
         said = in_process("index", corpus, f"{corpus}.index", fails=True)
