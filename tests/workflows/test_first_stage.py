@@ -11,7 +11,8 @@ from command_line import in_process
 from invented import DEEP_SEA, write_deep_sea
 from secondlook.data import read_corpus
 from secondlook.errors import Unwritable
-from secondlook.workflows import expand, weigh
+from secondlook.workflows.expand import expand, train_expander
+from secondlook.workflows.weigh import train_weigher, weigh
 
 SMALL = {"max_steps": 2, "max_length": 40, "device": "cpu"}
 
@@ -37,33 +38,31 @@ def tracked(monkeypatch):
 
 def test_a_corpus_is_weighed_by_a_model_whose_training_was_tracked(files, tracked, capsys):
     folder, seen = files[0].parent, []
-    trained = weigh.train_weigher(*files, folder / "weigher", **SMALL, report_to=["noted"])
+    trained = train_weigher(*files, folder / "weigher", **SMALL, report_to=["noted"])
     assert any("loss" in logs for logs in tracked)
     assert trained.summary().startswith(f"{folder / 'weigher'}: error ")
     assert trained.to_dict()["phases"][-1]["metrics"]["steps"] == 2
     out = folder / "weighed.jsonl"
-    result = weigh.weigh(
-        str(files[0]), trained.model, str(out), progress=lambda *step: seen.append(step)
-    )
+    result = weigh(str(files[0]), trained.model, str(out), progress=lambda *step: seen.append(step))
     assert all(document.weights is not None for document in read_corpus(out))
     assert result.to_dict() == {"output": str(out), "documents": len(DEEP_SEA)}
     assert result.summary() == f"{out}: 25 documents weighted"
     assert seen[-1] == ("weighing", 25, 25)
     with pytest.raises(Unwritable) as problem:
-        weigh.weigh(files[0], trained.model, out)
+        weigh(files[0], trained.model, out)
     assert "--" not in str(problem.value)
     assert capsys.readouterr().out == ""
 
 
 def test_a_corpus_is_expanded_by_a_model_whose_training_was_tracked(files, tracked, capsys):
     folder, seen = files[0].parent, []
-    trained = expand.train_expander(
+    trained = train_expander(
         *files, folder / "expander", **SMALL, max_query_length=8, report_to=["noted"]
     )
     assert any("loss" in logs for logs in tracked)
     out = folder / "expanded.jsonl"
     given = {"count": 2, "device": "cpu"}
-    result = expand.expand(
+    result = expand(
         files[0], str(trained.model), out, **given, progress=lambda *step: seen.append(step)
     )
     assert len(list(read_corpus(out))) == result.documents == 25

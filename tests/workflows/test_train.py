@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from io import StringIO
 
 import pytest
@@ -67,6 +68,27 @@ def test_processes_without_a_cluster_are_refused(given):
     folder, options = given
     with pytest.raises(WrongArgument, match="2 processes need `ray`"):
         train(folder / "my.toml", folder / "ranker", **options, processes=2)
+
+
+def test_a_worker_of_a_cluster_trains_from_what_it_is_sent_and_logs(given, monkeypatch):
+    """In this process, for Ray: what is sent must survive being sent."""
+    folder, options = given
+    called = {}
+
+    def in_place(address, processes, work, **more):
+        called.update(more, address=address, processes=processes)
+        monkeypatch.chdir("/")  # a worker starts elsewhere
+        pickle.loads(pickle.dumps(work))()
+
+    monkeypatch.setattr("secondlook.scale.train.train_together", in_place)
+    monkeypatch.chdir(folder)
+    options |= {"base": "base", "data": "groups"}
+    train("my.toml", folder / "ranker", **options, ray="local", processes=1)
+    assert Ranker.load(folder / "ranker", device="cpu").settings.lineage.base == "base"
+    assert (called["address"], called["processes"]) == ("local", 1)
+    log = (folder / "ranker.work" / "train.log").read_text()
+    assert "phase 1 of 1: pointwise\n" in log
+    assert "training 3/3" in log
 
 
 def test_a_log_has_messages_and_figures(monkeypatch):

@@ -54,7 +54,7 @@ def depth(
 
 
 def _draw(path: Path, curve: DepthCurve) -> None:
-    from secondlook.cli.plot import plotted
+    from secondlook.evaluate.curve import plotted
 
     label = "milliseconds a query" if curve.rate else "pairs a query"
     with plotted(path, label, curve.measure) as axes:

@@ -1,5 +1,0 @@
-"""Curves of verbs; drawn by `secondlook.evaluate.curve`."""
-
-from secondlook.evaluate.curve import plotted
-
-__all__ = ["plotted"]
