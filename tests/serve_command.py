@@ -15,9 +15,9 @@ def free_port():
 
 
 @contextmanager
-def served(words, folder):
+def served(words, folder, port=None):
     """The server that a command starts, ready to be asked; its page is there."""
-    port = words[words.index("--port") + 1] if "--port" in words else "8080"
+    port = port or (words[words.index("--port") + 1] if "--port" in words else "8080")
     with (folder / "serve.log").open("w") as log:
         server = subprocess.Popen(words, cwd=folder, stderr=log)
     try:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from secondlook.score.ranker import Ranker
     from secondlook.workflows.compare import compare
     from secondlook.workflows.evaluate import evaluate as evaluate_run
+    from secondlook.workflows.index import build_index
+    from secondlook.workflows.mine import mine
     from secondlook.workflows.report import report
+    from secondlook.workflows.serve import create_app
+    from secondlook.workflows.serve import serve as serve_ranker
+    from secondlook.workflows.train import train as train_ranker
+    from secondlook.workflows.tune import tune
 
 __version__ = "0.1.0.dev0"
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.retrieve import Index, UpdatableIndex
+    from secondlook.retrieve.search_index import SearchIndex
     from secondlook.types import Document
 
 
@@ -32,7 +33,7 @@ def build_index(
     replicas: int = 0,
     replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
-) -> Index:
+) -> SearchIndex:
     """Index a corpus for first-stage retrieval (BM25); gives the opened index.
 
     `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
@@ -42,13 +43,14 @@ def build_index(
     """
     from secondlook.errors import IndexProblem, UnknownName
     from secondlook.retrieve.folder import CARD
+    from secondlook.retrieve.search_index import SearchIndex
 
     target = Path(folder)
     if (target / CARD).exists() and not replace:
         raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
     documents = _Documents(str(corpus), corpus_format, as_progress(progress))
     if engine == "bm25s":
-        return _build_bm25(target, documents, k1, b)
+        return SearchIndex(_build_bm25(target, documents, k1, b))
     if engine != "opensearch":
         raise UnknownName("engine", engine, ("bm25s", "opensearch"))
     from secondlook.retrieve.access import Access
@@ -64,7 +66,7 @@ def build_index(
         k1=k1,
         b=b,
     )
-    return OpenSearchIndex.build(target, documents, settings)
+    return SearchIndex(OpenSearchIndex.build(target, documents, settings))
 
 
 def add_documents(

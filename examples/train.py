@@ -1,0 +1,52 @@
+"""Fine-tune a re-ranker on judgments: mine hard negatives, then train by a recipe."""
+
+import sys
+from pathlib import Path
+
+import secondlook as sl
+
+MODEL = sys.argv[1] if len(sys.argv) > 1 else "sentence-transformers/all-MiniLM-L6-v2"
+SAMPLE = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "quickstart"
+QUERIES = 24  # all 800 take some minutes
+
+RECIPE = """
+[encode]
+max_length = 128
+
+[data]
+train = ["train.parquet"]
+validation = "dev.parquet"
+
+[[phases]]
+phase = "warm"
+
+[[phases]]
+phase = "listwise"
+positives = 1
+negatives = 3
+epochs = 1
+batch = 8
+learning_rate = 2e-5
+"""
+
+sl.build_index(SAMPLE / "corpus.jsonl", "my.index", replace=True)
+for split in ("train", "dev"):
+    qrels = sl.load_qrels(SAMPLE / "qrels" / f"{split}.tsv")
+    sl.write_qrels(f"{split}.tsv", dict(list(qrels.items())[:QUERIES]))
+    validates = split == "dev"
+    counts = sl.mine(
+        "my.index",
+        SAMPLE / "queries.jsonl",
+        f"{split}.tsv",
+        f"{split}.parquet",
+        ranks=(1, 10),
+        keep_all=validates,
+    )
+    print(split, counts)
+
+Path("recipe.toml").write_text(f'base = "{MODEL}"\n{RECIPE}')
+print(sl.train_ranker("recipe.toml", "my.ranker", data=".").summary())
+ranker = sl.Ranker.load("my.ranker")
+print(
+    ranker.rank("who wrote hamlet", ["Hamlet is by Shakespeare.", "A hamlet is a small village."])
+)
