@@ -6,7 +6,7 @@ import shutil
 from array import array
 from collections import defaultdict
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bm25s
 import numpy as np
@@ -18,6 +18,7 @@ from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
 from secondlook.recipe import Settings
 from secondlook.retrieve.analyze import EnglishAnalyzer, contents
+from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -55,6 +56,21 @@ class Bm25Index:
         self._matrix = matrix
         self._ids = ids
         self._analyzer = EnglishAnalyzer()
+
+    @classmethod
+    def options(cls, folder: Path, **given: Any) -> Bm25Settings:  # noqa: ANN401 - see Engine
+        """Of what was given: k1 and b."""
+        return Bm25Settings.model_validate(known(Bm25Settings, given))
+
+    @classmethod
+    def check(cls, url: str | None) -> Health:
+        """It comes with secondlook."""
+        return Health(usable=True, note="in process")
+
+    def stored_bytes(self) -> int:
+        """What its folder holds."""
+        folder = self.store.path.parent
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
     @classmethod
     def build(
