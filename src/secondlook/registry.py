@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from secondlook.errors import SecondlookError, UnknownName
@@ -56,6 +55,8 @@ class Registry(Generic[T]):
         self._added[name] = part
 
     def _installed(self) -> dict[str, Any]:
+        from importlib.metadata import entry_points  # takes longer than the rest of this module
+
         return {entry.name: entry for entry in entry_points(group=self.group)}
 
     def _load(self, name: str) -> T:

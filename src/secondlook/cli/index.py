@@ -29,6 +29,14 @@ def index(
     b: Annotated[
         float, typer.Option(help="BM25 b: document-length normalisation.", min=0, max=1)
     ] = 0.4,
+    language: Annotated[
+        str,
+        typer.Option(
+            help="Language of the texts, for stemming and stop words: english, german, french, …; "
+            "cjk for Chinese, Japanese and Korean; none for neither.",
+            metavar="NAME",
+        ),
+    ] = "english",
     url: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,6 +77,7 @@ def index(
         corpus_format=corpus_format,
         k1=k1,
         b=b,
+        language=language,
         url=url,
         discover=discover,
         name=name,

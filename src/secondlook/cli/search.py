@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from secondlook.retrieve.snippet import Snippet
     from secondlook.workflows.search import SearchHit, SearchResult
 
 
@@ -55,7 +56,7 @@ def _table(result: SearchResult) -> Table:
         columns = {"first stage": result.first_stage, "re-ranked": result.reranked}
     table = Table("", *columns, box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
     for row in zip(*columns.values(), strict=True):
-        table.add_row(str(row[0].rank), *(_cell(hit, result.query) for hit in row))
+        table.add_row(str(row[0].rank), *(_cell(hit, result.snippet(hit)) for hit in row))
     return table
 
 
@@ -66,16 +67,13 @@ def _moved(ranks: int) -> tuple[str, str]:
     return (f"▲{ranks}", "green") if ranks > 0 else (f"▼{-ranks}", "red")
 
 
-def _cell(hit: SearchHit, query: str) -> Text:
+def _cell(hit: SearchHit, snippet: Snippet) -> Text:
     from rich.text import Text
-
-    from secondlook.retrieve.snippet import snippet
 
     head = Text.assemble((hit.document.id, "bold"), f"  {hit.score:.3f}")
     if hit.first_rank is not None:
         head.append("  ").append(*_moved(hit.first_rank - hit.rank))
-    excerpt = snippet(hit.document, query, hit.passage)
-    shown = Text(excerpt.text)
-    for start, end in excerpt.matches:
+    shown = Text(snippet.text)
+    for start, end in snippet.matches:
         shown.stylize("bold yellow", start, end)
     return head.append("\n").append_text(shown)

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from secondlook.analyze import DEFAULT
 from secondlook.recipe import Settings
 
 
@@ -14,7 +15,9 @@ class MarkerSettings(Settings):
 
     match: Literal["exact", "stem"] = "stem"
     skip_stop_words: bool = True
-    """English ones. Punctuation is never marked."""
+    """Punctuation is never marked."""
+    analyzer: str = DEFAULT
+    """Whose stems and stop words: a language as `index --language` has it."""
     max_terms: int = Field(32, ge=1, le=1000)
     tokens: Literal["added", "unused"] = "added"
     """`added` grows the vocabulary by [e1], [/e1], …; `unused` takes BERT's [unusedN]."""

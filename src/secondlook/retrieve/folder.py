@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError, field_validator
 
+from secondlook.analyze import ANALYZERS, DEFAULT
 from secondlook.data.durable import write_at_once
 from secondlook.errors import IndexProblem, UnknownName
 from secondlook.recipe import Settings
@@ -27,6 +28,15 @@ class IndexCard(Settings):
     documents: int
     fingerprint: str
     """Of the corpus: the same documents in the same order give the same fingerprint."""
+
+    @property
+    def analyzer(self) -> str:
+        """By which analyzer words of a text and of a query match; older indexes are English.
+
+        One that only the cluster knows has none here: words match as they are written.
+        """
+        name = str(self.settings.get("analyzer", DEFAULT))
+        return name if name in ANALYZERS else "none"
 
     @field_validator("engine")
     @classmethod

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from secondlook.analyze import DEFAULT
 from secondlook.recipe import Settings
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ class WeigherTraining(CourseSettings):
 
     max_length: int = Field(default=256, ge=16)
     """Tokens read at once; a longer passage is read in parts."""
+    analyzer: str = DEFAULT
+    """How words become the terms that are weighed: the one of the index to be made."""
 
 
 class ExpanderTraining(CourseSettings):

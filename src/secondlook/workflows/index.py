@@ -23,6 +23,7 @@ def build_index(
     corpus_format: str = "auto",
     k1: float = 0.9,
     b: float = 0.4,
+    language: str = "english",
     url: str | Sequence[str] | None = None,
     discover: bool = True,
     name: str | None = None,
@@ -35,10 +36,11 @@ def build_index(
     """Index a corpus for first-stage retrieval (BM25); gives the opened index.
 
     `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
-    unless `replace` is set. For `engine="opensearch"`: `url` names nodes of the cluster (default:
-    OPENSEARCH_URL, or localhost:9200), `discover` finds the other nodes, `name` is the index on the
-    cluster (default: the folder's name), with so many `shards` and `replicas`. An engine that an
-    installed package adds may take other `options`.
+    unless `replace` is set. `language` says how words are stemmed and which are stop words:
+    "german", "french", …, "cjk", or "none" for neither. For `engine="opensearch"`: `url` names
+    nodes of the cluster (default: OPENSEARCH_URL, or localhost:9200), `discover` finds the other
+    nodes, `name` is the index on the cluster (default: the folder's name), with so many `shards`
+    and `replicas`. An engine that an installed package adds may take other `options`.
     """
     from secondlook.data.formats import corpus_file
     from secondlook.errors import DuplicateId, IndexProblem
@@ -54,6 +56,7 @@ def build_index(
         target,
         k1=k1,
         b=b,
+        analyzer=language,
         url=url,
         discover=discover,
         name=name,

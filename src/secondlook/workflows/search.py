@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from secondlook.retrieve.snippet import Snippet
     from secondlook.types import Corpus, Document, Query, Ranking
 
 
@@ -50,11 +51,19 @@ class SearchResult:
     first_stage: tuple[SearchHit, ...]
     reranked: tuple[SearchHit, ...] | None = None
     """None without a re-ranker."""
+    language: str = "english"
+    """Of the index: its analyzer, by which words of the query match."""
 
     @property
     def hits(self) -> tuple[SearchHit, ...]:
         """Re-ranked, or of the first stage without a re-ranker; best first."""
         return self.first_stage if self.reranked is None else self.reranked
+
+    def snippet(self, hit: SearchHit) -> Snippet:
+        """The stretch of a hit's text, or of its passage, with the most words of the query."""
+        from secondlook.retrieve.snippet import snippet
+
+        return snippet(hit.document, self.query, hit.passage, self.language)
 
     def to_list(self) -> list[dict[str, Any]]:
         """The hits, for JSON."""
@@ -80,9 +89,8 @@ def search(
     engine, asked = open_index(Path(index)), Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    if ranker is None:
-        return SearchResult(query, top)
-    return SearchResult(query, top, _reranked(str(ranker), asked, first, engine, k))
+    reranked = None if ranker is None else _reranked(str(ranker), asked, first, engine, k)
+    return SearchResult(query, top, reranked, engine.card.analyzer)
 
 
 def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
