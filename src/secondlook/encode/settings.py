@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 from secondlook.analyze import DEFAULT
 from secondlook.recipe import Settings
 
+Form = Literal["joint", "warm", "frozen"]
+"""The forms of a ranker's network."""
+
 
 class MarkerSettings(Settings):
     """MarkedBERT's exact-match markers around query terms that the document holds."""
@@ -50,8 +53,9 @@ class WindowSettings(Settings):
 class EncodeSettings(Settings):
     """Everything the encoder needs to know beside the tokenizer."""
 
-    form: Literal["joint", "warm"] = "joint"
-    """`joint`: the papers' one sequence. `warm`: two, each as its bi-encoder would see it."""
+    form: Form = "joint"
+    """`joint`: the papers' one sequence. `warm` and `frozen`: two, each as an encoder of single
+    texts would see it."""
     max_length: int = Field(512, ge=8)
     """Of the whole: special tokens, markers and prompts counted."""
     max_query_length: int | None = Field(64, ge=1)

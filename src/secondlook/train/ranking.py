@@ -19,7 +19,6 @@ from transformers.utils import logging
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.evaluate.measures import parse_measure
-from secondlook.model.joint import Joint
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import processes
@@ -145,7 +144,7 @@ def prepared(
     On a CPU that is the plain one: the fused kernels were slower under bf16 (docs/decisions/0147).
     """
     network = model.network
-    encoder: Any = network.classifier if isinstance(network, Joint) else network.encoder
+    encoder: Any = network.encoder
     with in_training(network, encoder, settings.dropout, device):
         if settings.freeze_embeddings:
             if model.settings.encode.markers is not None:
