@@ -1,6 +1,7 @@
 """The frozen form: its output layer by hand, and that only what is above the encoder learns."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -162,7 +163,8 @@ def test_it_is_not_frozen_twice(frozen):
 
 def test_it_calls_itself_frozen_and_one_that_called_itself_warm_still_loads(frozen, tmp_path):
     pairs = [(Query("q", "cape fear"), Document("d", "the river of cape fear"))]
-    save_model(frozen, tmp_path / "ranker")
+    trained = frozen.settings.model_copy(update={"trained": True})
+    save_model(replace(frozen, settings=trained), tmp_path / "ranker")
     card = tiny.read_json(tmp_path / "ranker" / "secondlook.json")
     assert card["encode"]["form"] == "frozen"
     scores = Ranker.load(tmp_path / "ranker", device="cpu").score(pairs)
