@@ -100,13 +100,14 @@ def _other_language(tokenizer: Tokenizer, settings: MarkerSettings) -> Callable[
 
     @lru_cache(maxsize=2**17)
     def term_of(word: str) -> int:
-        form = letters(word).lower()
-        if not any(map(str.isalnum, form)):
+        written = letters(word)
+        if not any(map(str.isalnum, written)):
             return 0
-        terms = terms_of(form)
+        terms = terms_of(written)
         if not terms and settings.skip_stop_words:
             return 0
-        return hash(" ".join(terms) if terms and settings.match == "stem" else form) or 1
+        stem = " ".join(terms) if settings.match == "stem" else ""
+        return hash(stem or written.lower()) or 1
 
     return term_of
 
