@@ -21,10 +21,11 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from first_look import cluster
+from secondlook.analyze import analyzer
 from secondlook.data import read_corpus, read_qrels, read_queries
 from secondlook.evaluate.measures import evaluate
-from secondlook.retrieve.analyze import EnglishAnalyzer, contents
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings, _Postings
+from secondlook.retrieve.contents import contents
 
 MEASURES = ("RR@10", "R@100")
 PLAIN = tuple(product((0.6, 0.9, 1.2, 2.0), (0.4, 0.75)))
@@ -48,10 +49,10 @@ class Engine:
     def __init__(self, corpus: str) -> None:
         self._files = [TemporaryFile() for _ in range(3)]  # noqa: SIM115 - gone with the process
         self._postings = _Postings(*self._files)  # type: ignore[arg-type]
-        analyzer, ids = EnglishAnalyzer(), []
+        english, ids = analyzer(), []
         self.weighed = False
         for document in read_corpus(corpus):
-            self._postings.add(analyzer.terms(contents(document)))
+            self._postings.add(english.terms(contents(document)))
             ids.append(document.id)
             self.weighed |= document.weights is not None
         self._ids: Any = Ids(ids)

@@ -41,8 +41,8 @@ from secondlook.score.ranker import Ranker
 from secondlook.score.torch_backend import TorchBackend
 from secondlook.train import ranking
 from secondlook.train.groups import Group, write_groups
+from secondlook.train.losses.pointwise import Pointwise
 from secondlook.train.phase import Place, TrainData
-from secondlook.train.settings import PointwisePhase
 
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 GOAL = 1.5
@@ -145,7 +145,7 @@ def ours(start: Path, groups: list[Group], folder: Path) -> float:
     write_groups(folder / "groups.parquet", groups, about={})
     clock = Clock()
     outcome = ranking.run(
-        PointwisePhase(
+        Pointwise(
             batch=QUERIES_PER_STEP,
             learning_rate=LEARNING_RATE,
             warmup=0,

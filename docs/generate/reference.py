@@ -58,7 +58,8 @@ def recipes_page() -> str:
     """Every setting of a recipe and of the files a ranker keeps."""
     from secondlook.encode.settings import EncodeSettings, MarkerSettings, WindowSettings
     from secondlook.model.settings import FrozenSettings
-    from secondlook.train import settings as phases
+    from secondlook.train.losses import LOSSES
+    from secondlook.train.phases import OTHERS
     from secondlook.train.recipe import DataSettings, Recipe
 
     parts = [
@@ -77,8 +78,13 @@ def recipes_page() -> str:
     parts.append(
         "## Phases\n\nEach is one `[[phases]]` table; they run in the order they stand in."
     )
-    for phase in get_args(get_args(phases.Phase)[0]):
+    for phase in [OTHERS[name] for name in OTHERS.names()]:
         parts += _section(f'`phase = "{phase.model_fields["phase"].default}"`', phase, "###")
+    for loss in [LOSSES[name] for name in LOSSES.names()]:
+        title = f'`phase = "{loss.model_fields["phase"].default}"`'
+        if "loss" in loss.model_fields:
+            title += f', `loss = "{loss.model_fields["loss"].default}"`'
+        parts += _section(title, loss, "###")
     parts += _section("`[phases.form]` of the phase `frozen`", FrozenSettings, "###")
     return "\n\n".join(parts) + "\n"
 

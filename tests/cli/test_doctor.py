@@ -114,9 +114,6 @@ def test_the_extras_come_from_the_metadata_or_in_a_checkout_from_the_project_fil
     assert "all" not in packages
 
 
-WITH_CLIENT = {"core": {}, "opensearch": {"opensearch-py": "3"}}
-
-
 class Answer(BaseHTTPRequestHandler):
     def __init__(self, status, body, *arguments):
         self.status, self.body = status, body
@@ -166,13 +163,14 @@ def answering():
 )
 def test_a_cluster_says_what_it_is(answering, status, body, said):
     url = answering(status, body)
-    engine = doctor.engines(WITH_CLIENT, url)["opensearch"]
+    engine = doctor.engines(url)["opensearch"]
     assert said in engine["note"]
     assert engine["usable"] == ("number" in body.decode())
 
 
-def test_without_its_client_the_cluster_is_not_usable():
-    assert doctor.engines({"core": {}}, None)["opensearch"] == {
+def test_without_its_client_the_cluster_is_not_usable(monkeypatch):
+    monkeypatch.setattr("secondlook.retrieve.opensearch.find_spec", lambda package: None)
+    assert doctor.engines(None)["opensearch"] == {
         "usable": False,
         "note": "its client is not installed",
     }
@@ -182,12 +180,12 @@ def test_a_cluster_that_is_not_there_is_no_failure():
     with socket() as taken:  # bound but not listening: nobody answers, nobody else can
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        assert "cannot reach" in doctor.engines(WITH_CLIENT, url)["opensearch"]["note"]
+        assert "cannot reach" in doctor.engines(url)["opensearch"]["note"]
 
 
 def test_what_is_no_address_of_a_server_is_not_opened(tmp_path):
     url = tmp_path.as_uri()
-    assert "is no cluster's url" in doctor.engines(WITH_CLIENT, url)["opensearch"]["note"]
+    assert "is no cluster's url" in doctor.engines(url)["opensearch"]["note"]
 
 
 @pytest.fixture
@@ -213,6 +211,7 @@ def test_the_report_says_how_to_get_what_is_missing(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(doctor, "requirements", lambda: WANTED)
     monkeypatch.setattr(machine, "text_of", lambda _: "")  # as on a system without /proc
+    monkeypatch.setattr("secondlook.retrieve.opensearch.find_spec", lambda package: None)
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 0
     assert "pip install 'secondlook[onnx]'" in result.stdout

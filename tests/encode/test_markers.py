@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secondlook.encode.encoder import Encoder
-from secondlook.encode.markers import add_markers, marker_tokens
+from secondlook.encode.markers import add_markers, marker_tokens, term_reader
 from secondlook.encode.settings import EncodeSettings, MarkerSettings
 from secondlook.errors import UnusableTokenizer
 from secondlook.types import Document, Query
@@ -93,6 +93,18 @@ def test_stop_words_are_marked_only_where_the_settings_say_and_punctuation_never
     assert marked(bert, "the town ?", "the ?", with_stop_words) == (
         "[CLS] [e1] the [/e1] town ? [SEP] [e1] the [/e1] ? [SEP]"
     )
+
+
+def test_words_of_another_language_match_by_its_stems_and_not_by_its_stop_words(bert):
+    german = MarkerSettings(analyzer="german")
+    assert term_reader(bert, german)("Häuser,") == term_reader(bert, german)("haus") != 0
+    assert term_reader(bert, german)("und") == term_reader(bert, german)("—") == 0
+    assert term_reader(bert, MarkerSettings())("Häuser") != term_reader(bert, MarkerSettings())(
+        "haus"
+    )
+    exact = MarkerSettings(analyzer="german", match="exact", skip_stop_words=False)
+    assert term_reader(bert, exact)("Häuser") != term_reader(bert, exact)("haus")
+    assert term_reader(bert, exact)("und") == term_reader(bert, exact)("Und") != 0
 
 
 def test_at_most_so_many_terms_are_marked_the_first_of_the_query(bert):

@@ -1,6 +1,7 @@
 """The frozen form: its output layer by hand, and that only what is above the encoder learns."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -158,3 +159,26 @@ def test_it_has_no_graph(tmp_path, frozen):
 def test_it_is_not_frozen_twice(frozen):
     with pytest.raises(CheckpointProblem, match="already"):
         new_frozen(frozen, SMALL)
+
+
+def test_it_calls_itself_frozen_and_one_that_called_itself_warm_still_loads(frozen, tmp_path):
+    pairs = [(Query("q", "cape fear"), Document("d", "the river of cape fear"))]
+    trained = frozen.settings.model_copy(update={"trained": True})
+    save_model(replace(frozen, settings=trained), tmp_path / "ranker")
+    card = tiny.read_json(tmp_path / "ranker" / "secondlook.json")
+    assert card["encode"]["form"] == "frozen"
+    scores = Ranker.load(tmp_path / "ranker", device="cpu").score(pairs)
+    card["encode"]["form"] = "warm"
+    tiny.write_json(tmp_path / "ranker" / "secondlook.json", card)
+    old = Ranker.load(tmp_path / "ranker", device="cpu")
+    assert old.settings.encode.form == old.settings.form == "frozen"
+    assert old.score(pairs).tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize("form", [new_joint, new_warm])
+def test_every_form_has_its_encoder_by_one_name(form, base):
+    network = form(base).network
+    assert new_frozen(form(base), SMALL).network.encoder.config == network.encoder.config
+    assert (
+        network.encoder.get_input_embeddings().weight.shape[0] == network.encoder.config.vocab_size
+    )

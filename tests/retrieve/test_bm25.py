@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secondlook.errors import IndexProblem
+from secondlook.errors import IndexProblem, UnknownName
 from secondlook.retrieve import open_index
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings, _best
 from secondlook.types import Document, Query
@@ -51,7 +51,7 @@ def test_a_folder_is_all_one_needs(tmp_path):
     opened = open_index(tmp_path / "index")
     assert opened.card == built.card
     assert opened.card.documents == 3
-    assert opened.card.settings == {"k1": 1.2, "b": 0.4}
+    assert opened.card.settings == {"k1": 1.2, "b": 0.4, "analyzer": "english"}
     assert opened.card.fingerprint.startswith("sha256:")
     queries = [Query("q", "cherry figs")]
     assert opened.retrieve(queries, 2) == built.retrieve(queries, 2)
@@ -181,3 +181,31 @@ def test_ids_that_are_not_those_of_the_texts_are_found_by_reading_all(index):
     (index.store.path.parent / "ids.utf8").write_bytes(b"124")
     with pytest.raises(IndexProblem, match="other document ids"):
         open_index(index.store.path.parent).verify()
+
+
+def test_an_index_made_before_languages_could_be_chosen_is_english(index):
+    folder = index.store.path.parent
+    card = json.loads((folder / "index.json").read_text())
+    del card["settings"]["analyzer"]
+    (folder / "index.json").write_text(json.dumps(card))
+    old = open_index(folder)
+    assert old.card.analyzer == "english"
+    queries = [Query("q", "apple bananas")]
+    assert old.retrieve(queries, 3) == index.retrieve(queries, 3)
+    assert old.retrieve(queries, 3)[0].hits
+
+
+def test_the_language_of_the_texts_is_kept_and_used(tmp_path):
+    texts = [Document("haus", "Die alten Häuser der Stadt"), Document("mouse", "the house")]
+    settings = Bm25Index.options(tmp_path, analyzer="german", shards=3, k1=None)
+    assert settings == Bm25Settings(analyzer="german")
+    Bm25Index.build(tmp_path / "index", texts, settings)
+    index = open_index(tmp_path / "index")
+    assert index.card.analyzer == "german"
+    found = index.retrieve([Query("q", "altes Haus"), Query("s", "die der")], 3)
+    assert [[hit.doc_id for hit in ranking.hits] for ranking in found] == [["haus"], []]
+
+
+def test_an_unknown_language_is_refused_before_the_corpus_is_read(tmp_path):
+    with pytest.raises(UnknownName, match="did you mean 'german'"):
+        Bm25Index.options(tmp_path, analyzer="gernan")

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from opensearchpy import exceptions
 from pydantic import ValidationError
 
+from secondlook.analyze import ANALYZERS
+from secondlook.analyze.words import WordAnalyzer
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, MalformedInput, UnknownName
 from secondlook.retrieve.access import Route
 from secondlook.retrieve.bulk import Write, batches, cut, in_parallel, send
 from secondlook.retrieve.cluster import ASKING, LOADING, Cluster, OpenSearchSettings, Patience
-from secondlook.retrieve.load import Imprint, Load
+from secondlook.retrieve.load import Imprint, Load, _on_cluster
 from secondlook.types import Document
 
 ROUTE = Route(("http://cluster.test:9200",))
@@ -289,3 +291,17 @@ def test_nobody_at_the_url_is_said_within_seconds():
     cluster = Cluster.connect(Route(("http://127.0.0.1:9",)))
     with pytest.raises(EngineProblem, match=r"cannot reach the cluster.*examples/compose.yaml"):
         cluster.ask("GET", "/")
+
+
+@pytest.mark.parametrize(
+    ("language", "built_in"),
+    [("english", "english"), ("german", "german"), ("none", "standard"), ("thai", "thai")],
+)
+def test_a_language_is_the_cluster_s_own_analyzer(language, built_in):
+    assert _on_cluster(language) == built_in
+
+
+def test_a_language_that_a_cluster_lacks_is_refused(monkeypatch):
+    monkeypatch.setitem(ANALYZERS._added, "elvish", lambda: WordAnalyzer(str.lower))
+    with pytest.raises(EngineProblem, match="no counterpart on a cluster; index with bm25s"):
+        _on_cluster("elvish")

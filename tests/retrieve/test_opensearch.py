@@ -9,7 +9,8 @@ from itertools import count, pairwise
 import pytest
 
 from secondlook.errors import EngineProblem, IndexProblem, MalformedInput, MissingDocument
-from secondlook.retrieve.folder import Index, read_card
+from secondlook.retrieve.folder import read_card
+from secondlook.retrieve.index import Index
 from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 from secondlook.types import Document, Query
 

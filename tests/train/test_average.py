@@ -9,11 +9,11 @@ from torch import nn
 from secondlook.progress import Unwatched
 from secondlook.train import ranking
 from secondlook.train.average import Average
+from secondlook.train.losses.listwise import Listwise
 from secondlook.train.phase import Place, TrainData
-from secondlook.train.settings import ListwisePhase
 from secondlook.train.states import whole
 
-SETTINGS = ListwisePhase(
+SETTINGS = Listwise(
     batch=10,
     max_steps=12,
     learning_rate=5e-3,

@@ -18,8 +18,8 @@ import tiny
 from secondlook.model.network import new_warm
 from secondlook.train import ranking
 from secondlook.train.groups import Group, write_groups
+from secondlook.train.losses.listwise import Listwise
 from secondlook.train.phase import Place, TrainData
-from secondlook.train.settings import ListwisePhase
 from secondlook.types import Document, Query
 
 WORDS = [f"w{number}" for number in range(1000)]
@@ -80,7 +80,7 @@ def learnt(base, folder, *, cross_attention, steps):
     write_groups(train, groups(16 * steps, "train"), about={})
     write_groups(dev, groups(150, "dev"), about={})
     model = new_warm(base, separate_layers=0 if cross_attention else LAYERS)
-    settings = ListwisePhase(
+    settings = Listwise(
         batch=16,
         negatives=CANDIDATES - 1,
         max_steps=steps,

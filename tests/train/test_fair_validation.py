@@ -16,9 +16,10 @@ from secondlook.score.torch_backend import device_of
 from secondlook.train import ranking
 from secondlook.train.gain import Gain
 from secondlook.train.groups import Groups, write_groups
+from secondlook.train.losses.listwise import Listwise
+from secondlook.train.losses.pointwise import Pointwise
 from secondlook.train.phase import Place, TrainData
 from secondlook.train.ranker import ranker_of
-from secondlook.train.settings import ListwisePhase, PointwisePhase
 from secondlook.train.validation import Validated, Validation
 
 SHORT = {"batch": 10, "max_steps": 12, "learning_rate": 5e-3, "dropout": 0.0, "validate_every": 4}
@@ -47,13 +48,13 @@ def many(tmp_path):
 @pytest.mark.parametrize("form", ["joint", "warm"])
 def test_a_phase_begins_where_the_last_one_ended(form, precision, request, many, tmp_path):
     torch.manual_seed(0)
-    settings = PointwisePhase(**SHORT, precision=precision, negatives=5)
+    settings = Pointwise(**SHORT, precision=precision, negatives=5)
     start = request.getfixturevalue(form)
     first = ranking.run(settings, start, many, Place(tmp_path / "first", 1, "cpu"))
     save_model(first.model, tmp_path / "saved")
     loaded = load_model(tmp_path / "saved")
     second = ranking.run(
-        ListwisePhase(**SHORT | {"max_steps": 1}, precision=precision),
+        Listwise(**SHORT | {"max_steps": 1}, precision=precision),
         loaded,
         many,
         Place(tmp_path / "second", 1, "cpu"),
@@ -68,7 +69,7 @@ def test_a_phase_begins_where_the_last_one_ended(form, precision, request, many,
 def test_the_best_of_start_training_and_average_is_kept_and_measures_as_recorded(
     warm, many, tmp_path
 ):
-    settings = ListwisePhase(**SHORT, precision="fp32", average=0.9)
+    settings = Listwise(**SHORT, precision="fp32", average=0.9)
     listener = Listener()
     outcome = ranking.run(settings, warm, many, Place(tmp_path / "a", 1, "cpu", listener))
     figures = [
@@ -104,7 +105,7 @@ def test_a_gain_within_the_noise_is_said(warm, many, tmp_path):
     few = replace(many, validate=tmp_path / "few.parquet")
     write_groups(few.validate, invent(4, candidates=12, seed=9), about={})
     listener = Listener()
-    settings = ListwisePhase(**SHORT, precision="fp32")
+    settings = Listwise(**SHORT, precision="fp32")
     outcome = ranking.run(settings, warm, few, Place(tmp_path / "a", 1, "cpu", listener))
     assert "over 4 queries" in listener.said[-1]
     assert "within the noise" in listener.said[-1]
@@ -113,7 +114,7 @@ def test_a_gain_within_the_noise_is_said(warm, many, tmp_path):
 
 def test_gates_are_told_at_each_validation_and_at_the_end(warm, many, tmp_path):
     listener = Listener()
-    settings = ListwisePhase(**SHORT, precision="fp32")
+    settings = Listwise(**SHORT, precision="fp32")
     outcome = ranking.run(settings, warm, many, Place(tmp_path / "a", 1, "cpu", listener))
     told = [said for said in listener.said if "gates by layer" in said]
     assert [said.split(":")[0] for said in told] == ["step 4", "step 8", "step 12"]

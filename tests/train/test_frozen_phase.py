@@ -7,10 +7,9 @@ from secondlook.errors import SecondlookError
 from secondlook.model.frozen import Frozen
 from secondlook.model.network import new_frozen
 from secondlook.model.settings import FrozenSettings
-from secondlook.train import losses
 from secondlook.train.frozen import Kept, run
+from secondlook.train.frozen_settings import FrozenPhase
 from secondlook.train.phase import Place
-from secondlook.train.settings import FrozenPhase
 
 SMALL = FrozenSettings(hidden=16, mlp=16)
 
@@ -19,7 +18,7 @@ def test_the_hinge_and_its_gradient_are_ccnu_s():
     """max(0, 1 - S(q, p⁺) + S(q, p⁻)): .2, .9 and -1 below .5 cost .7, 1.4 and nothing."""
     scores = torch.tensor([0.5, 0.2, 0.9, -1.0], requires_grad=True)
     positive = torch.tensor([True, False, False, False])
-    loss = losses.hinge(scores, positive)
+    loss = FrozenPhase().cost(scores, positive)
     assert loss.item() == pytest.approx((0.7 + 1.4 + 0) / 3)
     loss.backward()
     assert scores.grad.tolist() == pytest.approx([-2 / 3, 1 / 3, 1 / 3, 0])

@@ -12,8 +12,11 @@ from secondlook.model.network import new_warm
 from secondlook.progress import Unwatched
 from secondlook.train import ranking, trainer
 from secondlook.train.groups import write_groups
+from secondlook.train.losses.distil import KLDivergence, MarginMSE
+from secondlook.train.losses.listwise import Listwise
+from secondlook.train.losses.pairwise import Hinge, RankNet
+from secondlook.train.losses.pointwise import Pointwise
 from secondlook.train.phase import Place, TrainData
-from secondlook.train.settings import DistilPhase, ListwisePhase, PairwisePhase, PointwisePhase
 
 FAST = {
     "batch": 10,
@@ -36,13 +39,13 @@ def random_heads():
 @pytest.mark.parametrize(
     "settings",
     [
-        PointwisePhase(**FAST, negatives=5),
-        ListwisePhase(**FAST),
-        ListwisePhase(**FAST, graded=True),
-        PairwisePhase(**FAST, negatives=5),
-        PairwisePhase(**FAST, negatives=5, loss="ranknet"),
-        DistilPhase(**FAST),
-        DistilPhase(**FAST, loss="margin_mse"),
+        Pointwise(**FAST, negatives=5),
+        Listwise(**FAST),
+        Listwise(**FAST, graded=True),
+        Hinge(**FAST, negatives=5),
+        RankNet(**FAST, negatives=5),
+        KLDivergence(**FAST),
+        MarginMSE(**FAST),
     ],
     ids=["pointwise", "listwise", "graded", "hinge", "ranknet", "kl", "margin_mse"],
 )
@@ -72,10 +75,10 @@ def state(model):
 
 
 def test_a_training_that_makes_it_worse_is_said_loudly_and_the_start_is_kept(warm, data, tmp_path):
-    good = ranking.run(ListwisePhase(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu")).model
+    good = ranking.run(Listwise(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu")).model
     before = state(good)
     listener = Listener()
-    ruin = ListwisePhase(**FAST | {"learning_rate": 0.5, "max_steps": 5, "validate_every": 1})
+    ruin = Listwise(**FAST | {"learning_rate": 0.5, "max_steps": 5, "validate_every": 1})
     outcome = ranking.run(ruin, good, data, Place(tmp_path / "b", 1, "cpu", listener))
     assert any("THAN THE START" in said for said in listener.said)
     assert outcome.metrics["nDCG@10"] == 1.0
@@ -86,13 +89,13 @@ def test_a_training_that_makes_it_worse_is_said_loudly_and_the_start_is_kept(war
 
 def test_the_best_weights_are_kept_not_the_last(warm, data, tmp_path):
     listener = Listener()
-    settings = ListwisePhase(**FAST | {"max_steps": 60, "validate_every": 10, "patience": None})
+    settings = Listwise(**FAST | {"max_steps": 60, "validate_every": 10, "patience": None})
     outcome = ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu", listener))
     measured = [point["nDCG@10"] for point in outcome.history if "nDCG@10" in point]
     assert len(measured) == 7
     assert outcome.metrics["nDCG@10"] == max(measured)
     again = ranking.run(
-        ListwisePhase(**FAST | {"max_steps": 1, "learning_rate": 1e-12}),
+        Listwise(**FAST | {"max_steps": 1, "learning_rate": 1e-12}),
         outcome.model,
         data,
         Place(tmp_path / "b", 1, "cpu"),
@@ -101,13 +104,13 @@ def test_the_best_weights_are_kept_not_the_last(warm, data, tmp_path):
 
 
 def test_a_measure_may_be_spelled_in_any_way_ir_measures_reads(warm, data, tmp_path):
-    settings = ListwisePhase(**FAST | {"max_steps": 1, "measure": "nDCG(dcg='log2')@10"})
+    settings = Listwise(**FAST | {"max_steps": 1, "measure": "nDCG(dcg='log2')@10"})
     outcome = ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))
     assert 0 < outcome.metrics["nDCG@10"] <= 1
 
 
 def test_patience_stops_a_training_that_gets_no_better(warm, data, tmp_path):
-    settings = ListwisePhase(**FAST | STILL | {"validate_every": 5})
+    settings = Listwise(**FAST | STILL | {"validate_every": 5})
     outcome = ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))
     assert outcome.metrics["steps"] == 15
 
@@ -116,7 +119,7 @@ def test_too_little_memory_cuts_the_step_and_gives_the_same_weights(
     warm, data, tmp_path, monkeypatch
 ):
     """Where memory runs out above 300 tokens, the same batch is done in parts."""
-    settings = PointwisePhase(**FAST | {"max_steps": 4, "validate_every": None}, negatives=5)
+    settings = Pointwise(**FAST | {"max_steps": 4, "validate_every": None}, negatives=5)
     plain = TrainData(data.folder, data.train)
     before = state(warm)
     place = Place(tmp_path / "a", 1, "cpu")
@@ -146,7 +149,7 @@ def test_a_group_that_does_not_fit_alone_is_said(warm, data, tmp_path, monkeypat
     monkeypatch.setattr(trainer, "score", no_memory)
     with pytest.raises(SecondlookError, match="lower negatives or max_length"):
         ranking.run(
-            ListwisePhase(**FAST),
+            Listwise(**FAST),
             warm,
             TrainData(data.folder, data.train),
             Place(tmp_path / "a", 1, "cpu"),
@@ -156,7 +159,7 @@ def test_a_group_that_does_not_fit_alone_is_said(warm, data, tmp_path, monkeypat
 def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path):
     model = new_warm(base, separate_layers=2)
     before = state(model)
-    settings = ListwisePhase(**FAST | {"max_steps": 5, "freeze_embeddings": True})
+    settings = Listwise(**FAST | {"max_steps": 5, "freeze_embeddings": True})
     after = state(
         ranking.run(
             settings, model, TrainData(data.folder, data.train), Place(tmp_path / "a", 1, "cpu")
@@ -171,7 +174,7 @@ def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path)
 
 def test_scalars_of_the_warm_form_have_their_own_learning_rate(warm, data, tmp_path):
     before = state(warm)
-    settings = ListwisePhase(
+    settings = Listwise(
         **FAST | {"max_steps": 1, "learning_rate": 1e-9, "warmup": 0.0, "weight_decay": 0.0}
     )
     plain = TrainData(data.folder, data.train)
@@ -189,35 +192,35 @@ def test_two_recipes_that_differ_in_one_switch_see_the_same_data(warm, base, dat
     for switch in ({}, {"weight_decay": 0.0}, {"freeze_embeddings": True}, {"schedule": "cosine"}):
         listener = Listener()
         place = Place(tmp_path / f"run{len(seen)}", 1, "cpu", listener)
-        ranking.run(ListwisePhase(**still | switch), new_warm(base), plain, place)
+        ranking.run(Listwise(**still | switch), new_warm(base), plain, place)
         seen.append(listener.losses)
     assert len(seen[0]) == 6
     assert len(set(seen[0])) == 6
     assert all(losses == pytest.approx(seen[0], abs=1e-6) for losses in seen[1:])
     listener = Listener()
     place = Place(tmp_path / "another-seed", 2, "cpu", listener)
-    ranking.run(ListwisePhase(**still), new_warm(base), plain, place)
+    ranking.run(Listwise(**still), new_warm(base), plain, place)
     assert listener.losses != pytest.approx(seen[0], abs=1e-6)
 
 
 def test_a_loss_that_is_no_number_stops_the_training(warm, data, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        ranking.losses, "listwise", lambda scores, positive: scores.sum() * float("nan")
+        Listwise, "cost", lambda self, scores, grades, teacher: scores.sum() * float("nan")
     )
     with pytest.raises(SecondlookError, match="lower learning_rate"):
-        ranking.run(ListwisePhase(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu"))
+        ranking.run(Listwise(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu"))
 
 
 def test_without_training_data_it_says_where_to_name_them(warm, tmp_path):
     with pytest.raises(SecondlookError, match="name group files"):
-        ranking.run(ListwisePhase(), warm, TrainData(tmp_path), Place(tmp_path / "a", 1, "cpu"))
+        ranking.run(Listwise(), warm, TrainData(tmp_path), Place(tmp_path / "a", 1, "cpu"))
 
 
 def test_a_phase_learns_only_from_the_files_it_names(warm, data, tmp_path):
     other = tmp_path / "other.parquet"
     write_groups(other, invent(3), about={})
     both = replace(data, train=(*data.train, other))
-    settings = ListwisePhase(**FAST | {"max_steps": 1, "only": ["other.parquet"]})
+    settings = Listwise(**FAST | {"max_steps": 1, "only": ["other.parquet"]})
     outcome = ranking.run(settings, warm, both, Place(tmp_path / "a", 1, "cpu"))
     assert set(outcome.learned_from) == {"other.parquet"}
     assert outcome.metrics["queries"] == 3
@@ -225,7 +228,7 @@ def test_a_phase_learns_only_from_the_files_it_names(warm, data, tmp_path):
 
 
 def test_a_file_that_is_not_there_is_said_with_the_nearest(warm, data, tmp_path):
-    settings = ListwisePhase(only=("grups.parquet",))
+    settings = Listwise(only=("grups.parquet",))
     with pytest.raises(UnknownName, match=r"did you mean 'groups\.parquet'"):
         ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))
 
@@ -233,7 +236,7 @@ def test_a_file_that_is_not_there_is_said_with_the_nearest(warm, data, tmp_path)
 def test_pointwise_training_of_a_warm_ranker_begins_at_log_odds(warm, data, tmp_path):
     """Cosines make scores of tens, which cross-entropy would first of all push down."""
     listener = Listener()
-    settings = PointwisePhase(**FAST | {"max_steps": 1, "learning_rate": 1e-12}, negatives=5)
+    settings = Pointwise(**FAST | {"max_steps": 1, "learning_rate": 1e-12}, negatives=5)
     plain = TrainData(data.folder, data.train)  # with validation a start that is as good is kept
     ranking.run(settings, warm, plain, Place(tmp_path / "a", 1, "cpu", listener))
     assert warm.network.head.bias.item() < 0 < warm.network.alpha.item() < 40
@@ -242,8 +245,8 @@ def test_pointwise_training_of_a_warm_ranker_begins_at_log_odds(warm, data, tmp_
 
 
 def test_a_rejected_pointwise_training_leaves_all_weights_as_they_were(warm, data, tmp_path):
-    good = ranking.run(ListwisePhase(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu")).model
+    good = ranking.run(Listwise(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu")).model
     before = state(good)
-    ruin = PointwisePhase(**FAST | {"learning_rate": 0.5, "max_steps": 2}, negatives=5)
+    ruin = Pointwise(**FAST | {"learning_rate": 0.5, "max_steps": 2}, negatives=5)
     after = state(ranking.run(ruin, good, data, Place(tmp_path / "b", 1, "cpu")).model)
     assert all(torch.equal(after[name], weight) for name, weight in before.items())

@@ -6,8 +6,9 @@ from importlib import import_module
 import pytest
 
 from secondlook.errors import MalformedInput, MissingExtra, UnknownName
+from secondlook.train.losses.listwise import Listwise
 from secondlook.train.recipe import Recipe, read_recipe, resolved
-from secondlook.train.settings import ListwisePhase, WarmPhase
+from secondlook.train.settings import WarmPhase
 
 RECIPE = """
 base = "intfloat/e5-small"
@@ -44,7 +45,7 @@ def test_a_recipe_is_read_with_its_defaults(recipe_file):
     recipe = read_recipe(recipe_file(RECIPE))
     assert recipe.seed == 3
     assert recipe.data.train == ("train.parquet",)
-    assert recipe.phases == (WarmPhase(), ListwisePhase(negatives=7))
+    assert recipe.phases == (WarmPhase(), Listwise(negatives=7))
     assert recipe.phases[1].positives == 1
 
 
@@ -78,9 +79,31 @@ def test_a_wrong_recipe_says_where(recipe_file, change, said):
         read_recipe(recipe_file(RECIPE.replace(*change)))
 
 
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        ('phase = "lisswise"', "no phase 'lisswise'; did you mean 'listwise'"),
+        (
+            'phase = "pairwise"\nloss = "hing"',
+            "of the phase 'pairwise' 'hing'; did you",
+        ),
+        ('phase = "distil"\nloss = "hinge"', "known: kl, margin_mse"),
+        ('phase = "frozen"\nloss = "rank_net"', "did you mean 'ranknet'"),
+    ],
+)
+def test_an_unknown_phase_or_loss_is_refused_with_the_nearest(recipe_file, phase, said):
+    with pytest.raises(UnknownName, match=said):
+        read_recipe(recipe_file(f'base = "b"\n[[phases]]\n{phase}\n'))
+
+
+def test_a_phase_without_a_name_says_how_to_name_it(recipe_file):
+    with pytest.raises(MalformedInput, match="name the phase"):
+        read_recipe(recipe_file('base = "b"\n[[phases]]\nnegatives = 3\n'))
+
+
 def test_only_the_first_phase_can_make_the_ranker():
     with pytest.raises(ValueError, match="first phase"):
-        Recipe(base="b", phases=(ListwisePhase(), WarmPhase()))
+        Recipe(base="b", phases=(Listwise(), WarmPhase()))
 
 
 def test_a_recipe_that_is_not_there_is_said_in_one_line(tmp_path):

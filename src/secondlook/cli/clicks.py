@@ -24,6 +24,14 @@ def clicks(
             "--output", "-o", help="Output folder for queries and judgments.", show_default=False
         ),
     ],
+    log_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="Format of the log: jsonl, tsv, or one that an installed package adds.",
+            metavar="NAME",
+        ),
+    ] = "auto",
     eta: Annotated[
         float | None,
         typer.Option(
@@ -61,5 +69,13 @@ def clicks(
     from secondlook.cli.progress import Bars
     from secondlook.workflows.clicks import clicks as workflow
 
-    result = workflow(log, output, eta=eta, relevant=relevant, looks=looks, progress=Bars())
+    result = workflow(
+        log,
+        output,
+        log_format=log_format,
+        eta=eta,
+        relevant=relevant,
+        looks=looks,
+        progress=Bars(),
+    )
     typer.echo(json.dumps(result.to_dict()) if as_json else result.summary())

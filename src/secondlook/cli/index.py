@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from secondlook.cli.arguments import CorpusFormat  # noqa: TC001 - typer reads it
-
-
-class Engine(StrEnum):
-    """First-stage search engines."""
-
-    bm25s = "bm25s"
-    opensearch = "opensearch"
 
 
 def index(
@@ -25,14 +17,26 @@ def index(
     ],
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder to create.")],
     engine: Annotated[
-        Engine,
-        typer.Option(help="Search engine: bm25s runs in this process, opensearch on a cluster."),
-    ] = Engine.bm25s,
+        str,
+        typer.Option(
+            help="Search engine: bm25s runs in this process, opensearch on a cluster; or one that "
+            "an installed package adds.",
+            metavar="NAME",
+        ),
+    ] = "bm25s",
     corpus_format: CorpusFormat = "auto",
     k1: Annotated[float, typer.Option(help="BM25 k1: term-frequency saturation.", min=0)] = 0.9,
     b: Annotated[
         float, typer.Option(help="BM25 b: document-length normalisation.", min=0, max=1)
     ] = 0.4,
+    language: Annotated[
+        str,
+        typer.Option(
+            help="Language of the texts, for stemming and stop words: english, german, french, …; "
+            "cjk for Chinese, Japanese and Korean; none for neither.",
+            metavar="NAME",
+        ),
+    ] = "english",
     url: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,10 +73,11 @@ def index(
     built = build_index(
         corpus,
         folder,
-        engine=engine.value,
+        engine=engine,
         corpus_format=corpus_format,
         k1=k1,
         b=b,
+        language=language,
         url=url,
         discover=discover,
         name=name,

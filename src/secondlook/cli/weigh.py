@@ -96,6 +96,9 @@ def train(
     max_length: Annotated[
         int, typer.Option(help="Maximum tokens of a passage read at once.", min=16)
     ] = 256,
+    language: Annotated[
+        str, typer.Option(help="Language of the index to be made.", metavar="NAME")
+    ] = "english",
     seed: Annotated[
         int, typer.Option(help="Random seed of data order, dropout and the new layer.")
     ] = 1,
@@ -130,6 +133,7 @@ def train(
         batch=batch,
         learning_rate=learning_rate,
         max_length=max_length,
+        language=language,
         seed=seed,
         device=device,
         report_to=report_to or (),

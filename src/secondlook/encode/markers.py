@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.analyze import DEFAULT, analyzer
 from secondlook.encode.stop_words import STOP_WORDS
 from secondlook.encode.words import WordFinder
 from secondlook.errors import UnusableTokenizer
@@ -66,9 +67,11 @@ def term_reader(tokenizer: Tokenizer, settings: MarkerSettings) -> Callable[[str
     """The function that says what a word of a text matches by: equal numbers are equal terms.
 
     The word is taken as the tokenizer normalises it, without punctuation around it, in lower case,
-    and with `match = "stem"` cut to its Porter stem. Zero stands for words that match nothing: stop
-    words, and words without a letter or digit.
+    and with `match = "stem"` cut to its stem: Porter's, or that of another language. Zero stands
+    for words that match nothing: stop words, and words without a letter or digit.
     """
+    if settings.analyzer != DEFAULT:
+        return _other_language(tokenizer, settings)
     from Stemmer import Stemmer
 
     normalizer, letters = tokenizer.normalizer, WordFinder(tokenizer).letters
@@ -87,6 +90,24 @@ def term_reader(tokenizer: Tokenizer, settings: MarkerSettings) -> Callable[[str
             return 0
         # 64 bits, compared only within one pair: two terms meet by chance once in 10^16 pairs
         return hash(stemmer.stemWord(form) if stemmer else form) or 1
+
+    return term_of
+
+
+def _other_language(tokenizer: Tokenizer, settings: MarkerSettings) -> Callable[[str], int]:
+    """The same by a text analyzer, which reads the word as written: normalisers drop accents."""
+    letters, terms_of = WordFinder(tokenizer).letters, analyzer(settings.analyzer).terms
+
+    @lru_cache(maxsize=2**17)
+    def term_of(word: str) -> int:
+        written = letters(word)
+        if not any(map(str.isalnum, written)):
+            return 0
+        terms = terms_of(written)
+        if not terms and settings.skip_stop_words:
+            return 0
+        stem = " ".join(terms) if settings.match == "stem" else ""
+        return hash(stem or written.lower()) or 1
 
     return term_of
 

@@ -6,7 +6,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from secondlook.analyze import DEFAULT
 from secondlook.recipe import Settings
+
+Form = Literal["joint", "warm", "frozen"]
+"""The forms of a ranker's network."""
 
 
 class MarkerSettings(Settings):
@@ -14,7 +18,9 @@ class MarkerSettings(Settings):
 
     match: Literal["exact", "stem"] = "stem"
     skip_stop_words: bool = True
-    """English ones. Punctuation is never marked."""
+    """Punctuation is never marked."""
+    analyzer: str = DEFAULT
+    """Whose stems and stop words: a language as `index --language` has it."""
     max_terms: int = Field(32, ge=1, le=1000)
     tokens: Literal["added", "unused"] = "added"
     """`added` grows the vocabulary by [e1], [/e1], …; `unused` takes BERT's [unusedN]."""
@@ -47,8 +53,9 @@ class WindowSettings(Settings):
 class EncodeSettings(Settings):
     """Everything the encoder needs to know beside the tokenizer."""
 
-    form: Literal["joint", "warm"] = "joint"
-    """`joint`: the papers' one sequence. `warm`: two, each as its bi-encoder would see it."""
+    form: Form = "joint"
+    """`joint`: the papers' one sequence. `warm` and `frozen`: two, each as an encoder of single
+    texts would see it."""
     max_length: int = Field(512, ge=8)
     """Of the whole: special tokens, markers and prompts counted."""
     max_query_length: int | None = Field(64, ge=1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from secondlook.encode.tokens import Tokens
 from secondlook.errors import UnusableTokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
+
+    from secondlook.encode.settings import Form
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +22,7 @@ class Template:
     |---|---|---|---|---|---|
     | joint, BERT | [CLS] | [SEP] | | [SEP] | 0, 1 |
     | joint, RoBERTa | <s> | </s></s> | | </s> | 0, 0 |
-    | warm, BERT | [CLS] | [SEP] | [CLS] | [SEP] | 0, 0 |
+    | warm or frozen, BERT | [CLS] | [SEP] | [CLS] | [SEP] | 0, 0 |
 
     A query type stands between `before` and the query, followed by `separator`, in the query's
     segment: DR-BERT's `[CLS] T [SEP] Q [SEP] D [SEP]` has segment 0 up to and with the second
@@ -35,7 +37,7 @@ class Template:
     segments: tuple[int, int]
 
     @classmethod
-    def read(cls, tokenizer: Tokenizer, form: Literal["joint", "warm"]) -> Template:
+    def read(cls, tokenizer: Tokenizer, form: Form) -> Template:
         """What the tokenizer's own post-processor does, found by letting it join two texts."""
         pair = tokenizer.encode("a", "a")
         before, between, after = _around(pair, 2)

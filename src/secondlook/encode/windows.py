@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,28 +64,35 @@ def pool(
     windows than weights is scored by the first weights, scaled up to the sum of all: its score
     stands on the same scale as the others'.
     """
+    if not len(counts):
+        return np.empty(0, np.float32)
+    weights, scale = pooling_weights(scores, counts, settings)
+    sizes = np.asarray(counts, np.intp)
+    pooled = np.add.reduceat(scores * weights, np.cumsum(sizes) - sizes) * scale
+    return pooled.astype(np.float32)
+
+
+def pooling_weights(
+    scores: NDArray[np.float32], counts: Sequence[int], settings: WindowSettings
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What each window's score counts, and what each document's sum of them is multiplied by."""
     sizes = np.asarray(counts, np.intp)
     assert sizes.all(), "a document has one window at least"
     assert sizes.sum() == len(scores), "a score for each window"
-    if not len(sizes):
-        return np.empty(0, np.float32)
     starts = np.cumsum(sizes) - sizes
-    pooled: NDArray[np.floating[Any]]
-    if settings.pooling == "first":
-        pooled = scores[starts]
-    elif settings.pooling == "max":
-        pooled = np.maximum.reduceat(scores, starts)
-    elif settings.pooling == "mean":
-        pooled = np.add.reduceat(scores, starts) / sizes
-    else:
-        documents = np.repeat(np.arange(len(sizes)), sizes)
-        best_first = scores[np.lexsort((-scores, documents))]
-        by_rank = np.zeros(max(len(settings.weights), int(sizes.max())))
-        by_rank[: len(settings.weights)] = settings.weights
-        weights = by_rank[np.arange(len(scores)) - starts[documents]]  # [windows]
-        used = np.add.reduceat(weights, starts)
-        pooled = np.add.reduceat(best_first * weights, starts) * (sum(settings.weights) / used)
-    return pooled.astype(np.float32)
+    if settings.pooling == "mean":
+        return np.ones(len(scores)), 1 / sizes
+    documents = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.arange(len(scores))
+    if settings.pooling != "first":
+        order = np.lexsort((-scores, documents))  # the best first, document by document
+    given = settings.weights if settings.pooling == "top" else (1.0,)
+    by_rank = np.zeros(max(len(given), int(sizes.max())))
+    by_rank[: len(given)] = given
+    ranked = by_rank[np.arange(len(scores)) - starts[documents]]
+    weights = np.empty(len(scores))
+    weights[order] = ranked
+    return weights, sum(given) / np.add.reduceat(ranked, starts)
 
 
 def _window(document: Document, start: int, end: int) -> Window:

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from secondlook.evaluate.page import table
 from secondlook.evaluate.tables import as_text, comparison_tables
 from secondlook.evaluate.verdict import figure_rows, sentence, warnings
 from secondlook.frames import dataframe
+from secondlook.web_page import table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

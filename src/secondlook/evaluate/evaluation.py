@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from secondlook.evaluate.page import table
 from secondlook.evaluate.tables import as_text, evaluation_table, query_table
 from secondlook.frames import dataframe
+from secondlook.web_page import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from secondlook.errors import MissingExtra
-from secondlook.evaluate.page import BLUE, GREY, ORANGE
+from secondlook.web_page import BLUE, GREY, ORANGE
 
 try:
     import matplotlib as mpl

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from secondlook.evaluate.page import table, whole_page
 from secondlook.evaluate.plots import draw_breakdown, draw_calibration, draw_deltas, draw_depth
 from secondlook.evaluate.verdict import figure_rows, sentence, warnings
+from secondlook.web_page import table, whole_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

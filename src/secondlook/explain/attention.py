@@ -40,7 +40,7 @@ def attend(
 
     Other threads may score with the network meanwhile: they get what they always get.
     """
-    encoder: Any = network.classifier.base_model if isinstance(network, Joint) else network.encoder
+    encoder: Any = network.encoder
     layers = family(encoder, "explaining attention").layers
     with _one_at_a_time, _eager(encoder), _seen(layers) as seen:
         score = _run(network, pair, strm=strm)

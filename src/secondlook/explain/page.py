@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from secondlook.evaluate.page import table, tint, whole_page
+from secondlook.web_page import table, tint, whole_page
 
 if TYPE_CHECKING:
     from secondlook.explain.explanation import AttentionMap, Explanation, Standing, Word

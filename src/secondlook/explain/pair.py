@@ -41,6 +41,7 @@ def explain(
     layer: int | None = None,
     head: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    analyzer: str | None = None,
 ) -> Explanation:
     """Why this document scores as it does for this query.
 
@@ -48,7 +49,8 @@ def explain(
     them `should_stop` is asked: once it says so, this raises Stopped. The
     `title` is read with the document as the ranker reads titles, but not taken apart. `layer`
     and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
-    exported ranker gives no attention: load it with `backend="torch"` for that.
+    exported ranker gives no attention: load it with `backend="torch"` for that. Words of both texts
+    match by `analyzer`, the index's; by the language of the ranker's markers where none is named.
     """
     asked, whole = Query("", query, query_type), Document("", document, title)
     scored = ranker.scored([(asked, whole)])
@@ -59,7 +61,7 @@ def explain(
         scores = _scores(ranker, parts_of_it, should_stop)
     shape = ranker.settings.encode.windows
     best = 0 if shape is not None and shape.pooling == "first" else int(scores.argmax())
-    seen = _Seen(ranker, asked, windows[best].document)
+    seen = _Seen(ranker, asked, windows[best].document, analyzer)
     query_words, document_words = _attributed(
         ranker, seen, float(scores[best]), windows[best].start, should_stop
     )
@@ -106,9 +108,11 @@ class _Side:
 class _Seen:
     """A pair as the ranker sees it."""
 
-    def __init__(self, ranker: Ranker, query: Query, document: Document) -> None:
+    def __init__(
+        self, ranker: Ranker, query: Query, document: Document, analyzer: str | None
+    ) -> None:
         encode = ranker.settings.encode
-        reader = WordReader(ranker.tokenizer, encode)
+        reader = WordReader(ranker.tokenizer, encode, analyzer)
         [self.features] = ranker.encoder.encode([(query, document)])
         self.pair = query, document
         of_query, of_document = reader.places(self.features)

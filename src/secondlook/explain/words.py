@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from tokenizers import Tokenizer
 
+from secondlook.analyze import DEFAULT
 from secondlook.encode.markers import marker_ids, term_reader
 from secondlook.encode.settings import MarkerSettings
 from secondlook.encode.template import Template
@@ -42,14 +43,20 @@ class ReadWord:
 
 
 class WordReader:
-    """Finds the words of texts, and of encoded pairs the tokens of each."""
+    """Finds the words of texts, and of encoded pairs the tokens of each.
 
-    def __init__(self, tokenizer: Tokenizer, settings: EncodeSettings) -> None:
+    Words match by `analyzer`, a language; by that of the ranker's markers where none is named.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, settings: EncodeSettings, analyzer: str | None = None
+    ) -> None:
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
         self._tokenizer.encode_special_tokens = True
         self._settings = settings
         self._words = WordFinder(tokenizer)
-        plain = MarkerSettings.model_validate({})
+        language = analyzer or (settings.markers.analyzer if settings.markers else DEFAULT)
+        plain = MarkerSettings.model_validate({"analyzer": language})
         self._term_of = term_reader(tokenizer, plain.model_copy(update={"match": "exact"}))
         self._stem_of = term_reader(tokenizer, plain)
         frame = Template.read(tokenizer, settings.form)

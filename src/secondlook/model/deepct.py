@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from secondlook.analyze import DEFAULT
 from secondlook.errors import CheckpointProblem, MissingExtra
 from secondlook.model.checkpoint import (
     base_name,
@@ -49,6 +50,8 @@ class WeigherSettings(Settings):
     version: Literal[1] = 1
     max_length: int
     """Tokens read at once, special ones counted; a longer document is read in parts."""
+    analyzer: str = DEFAULT
+    """How words become the terms that are weighed; weighers made before it was kept are English."""
     lineage: Lineage
 
 
@@ -100,12 +103,14 @@ class WeigherModel:
     settings: WeigherSettings
 
 
-def new_weigher(base: str | Path, max_length: int) -> WeigherModel:
+def new_weigher(base: str | Path, max_length: int, analyzer: str = DEFAULT) -> WeigherModel:
     """A weigher from an encoder; its head is new and random."""
     folder = locate(base)
     limit = position_limit(read_config(folder)) or max_length
     settings = WeigherSettings(
-        max_length=min(max_length, limit), lineage=Lineage(base=base_name(base))
+        max_length=min(max_length, limit),
+        analyzer=analyzer,
+        lineage=Lineage(base=base_name(base)),
     )
     network = DeepCT(load_encoder(folder)).eval()
     return WeigherModel(network, read_tokenizer(folder), settings)

@@ -14,7 +14,6 @@ from torch.export import Dim
 
 from secondlook.errors import BackendProblem, MissingExtra
 from secondlook.model.frozen import Frozen
-from secondlook.model.joint import Joint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,8 +68,7 @@ def _spell_out_attention(network: CrossEncoder) -> None:
     Torch's own fused attention becomes the same with a guard against NaN in every layer, and that
     keeps OpenVINO from fusing: its attention then takes twice the time.
     """
-    encoder = network.classifier if isinstance(network, Joint) else network.encoder
-    encoder.set_attn_implementation("eager")
+    network.encoder.set_attn_implementation("eager")
 
 
 def _example(name: str) -> Tensor:

@@ -49,6 +49,11 @@ class Joint(nn.Module):
         self.pad_id: int = classifier.config.pad_token_id or 0
         self.positions = position_limit(classifier.config.to_dict())
 
+    @property
+    def encoder(self) -> Any:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
+        """The classifier without its head; every form of network has its encoder by this name."""
+        return self.classifier.base_model
+
     def forward(
         self,
         input_ids: Tensor,  # [batch, tokens]

@@ -170,14 +170,13 @@ def new_frozen(start: Model, frozen: FrozenSettings) -> Model:
     network = start.network
     if isinstance(network, Frozen):
         raise CheckpointProblem("the ranker is of the frozen form already")
-    encoder: Any = network.classifier.base_model if isinstance(network, Joint) else network.encoder
     settings = RankerSettings(
-        encode=start.settings.encode.model_copy(update={"form": "warm"}),
+        encode=start.settings.encode.model_copy(update={"form": "frozen"}),
         frozen=frozen,
         trained=False,
         lineage=start.settings.lineage,
     )
-    made = Frozen(encoder, frozen, strm=settings.encode.strm)
+    made = Frozen(network.encoder, frozen, strm=settings.encode.strm)
     files = {name: content for name, content in start.files.items() if name in _TRAVELLING}
     return Model(made.eval(), start.tokenizer, settings, files)
 

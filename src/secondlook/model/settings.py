@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from secondlook.encode.settings import EncodeSettings  # noqa: TC001 - pydantic reads it
 from secondlook.recipe import Settings
+
+if TYPE_CHECKING:
+    from secondlook.encode.settings import Form
 
 
 class WarmSettings(Settings):
@@ -143,7 +146,7 @@ class RankerSettings(Settings):
     lineage: Lineage
 
     @property
-    def form(self) -> Literal["joint", "warm", "frozen"]:
+    def form(self) -> Form:
         """What kind of network it is."""
         if self.frozen is not None:
             return "frozen"
@@ -158,7 +161,20 @@ class RankerSettings(Settings):
     def _check(self) -> Self:
         if self.warm is not None and self.frozen is not None:
             raise ValueError("a ranker has `warm` or `frozen` settings, not both")
-        beside = self.warm is not None or self.frozen is not None
-        if (self.encode.form == "warm") != beside:
-            raise ValueError('`warm` or `frozen` settings and `encode.form = "warm"` go together')
+        if self.encode.form != self.form:
+            raise ValueError(
+                f"`encode.form` is {self.encode.form!r}, and the settings are those of the "
+                f"{self.form} form"
+            )
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _frozen_once_called_warm(cls, given: Any) -> Any:  # noqa: ANN401 - whatever was passed
+        """Frozen rankers of older versions say `encode.form = "warm"`."""
+        if not isinstance(given, dict) or given.get("frozen") is None or given.get("warm"):
+            return given
+        encode = given.get("encode")
+        if isinstance(encode, dict) and encode.get("form") == "warm":
+            return given | {"encode": encode | {"form": "frozen"}}
+        return given

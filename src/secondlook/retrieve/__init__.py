@@ -5,25 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secondlook.errors import IndexProblem
-from secondlook.retrieve.folder import Index, IndexCard, UpdatableIndex, read_card
+from secondlook.retrieve.engines import ENGINES
+from secondlook.retrieve.folder import IndexCard, read_card
+from secondlook.retrieve.index import Index, UpdatableIndex
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Index", "IndexCard", "UpdatableIndex", "open_index", "open_updatable"]
+    from secondlook.retrieve.engines import Engine
+
+__all__ = ["ENGINES", "Index", "IndexCard", "UpdatableIndex", "open_index", "open_updatable"]
 
 
-def open_index(folder: Path) -> Index:
+def open_index(folder: Path) -> Engine:
     """The engine that `folder/index.json` names, ready to search."""
-    match read_card(folder).engine:
-        case "bm25s":
-            from secondlook.retrieve.bm25 import Bm25Index
-
-            return Bm25Index.open(folder)
-        case "opensearch":
-            from secondlook.retrieve.opensearch import OpenSearchIndex
-
-            return OpenSearchIndex.open(folder)
+    return ENGINES[read_card(folder).engine].open(folder)
 
 
 def open_updatable(folder: Path) -> UpdatableIndex:

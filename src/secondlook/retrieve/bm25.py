@@ -6,18 +6,20 @@ import shutil
 from array import array
 from collections import defaultdict
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bm25s
 import numpy as np
 from pydantic import Field
 from scipy.sparse import csc_matrix
 
+from secondlook.analyze import DEFAULT, analyzer
 from secondlook.data.lock import locked
 from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
 from secondlook.recipe import Settings
-from secondlook.retrieve.analyze import EnglishAnalyzer, contents
+from secondlook.retrieve.contents import contents
+from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from numpy.typing import NDArray
+
+    from secondlook.analyze import Analyzer
 
 _STORE = "corpus.sqlite"
 _MATRIX = "bm25s"
@@ -38,10 +42,12 @@ _IDS_AT_ONCE = 10_000
 
 
 class Bm25Settings(Settings):
-    """BM25 as the papers set it; Lucene's variant, over English stems of title and text."""
+    """BM25 as the papers set it; Lucene's variant, over the terms of title and text."""
 
     k1: float = Field(0.9, ge=0)
     b: float = Field(0.4, ge=0, le=1)
+    analyzer: str = DEFAULT
+    """How texts become terms, by name: a language, `none` or `cjk`."""
 
 
 class Bm25Index:
@@ -54,7 +60,24 @@ class Bm25Index:
         self.store = store
         self._matrix = matrix
         self._ids = ids
-        self._analyzer = EnglishAnalyzer()
+        self._analyzer = analyzer(Bm25Settings.model_validate(card.settings).analyzer)
+
+    @classmethod
+    def options(cls, folder: Path, **given: Any) -> Bm25Settings:  # noqa: ANN401 - see Engine
+        """Of what was given: k1, b and the analyzer."""
+        settings = Bm25Settings.model_validate(known(Bm25Settings, given))
+        analyzer(settings.analyzer)  # before the corpus is read
+        return settings
+
+    @classmethod
+    def check(cls, url: str | None) -> Health:
+        """It comes with secondlook."""
+        return Health(usable=True, note="in process")
+
+    def stored_bytes(self) -> int:
+        """What its folder holds."""
+        folder = self.store.path.parent
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
     @classmethod
     def build(
@@ -277,7 +300,7 @@ def _fill(folder: Path, documents: Iterable[Document], settings: Bm25Settings) -
         TemporaryFile(dir=folder) as counts,
     ):
         postings = _Postings(documents_of, terms, counts)
-        store = _store_and_tokenise(folder, documents, postings)
+        store = _store_and_tokenise(folder, documents, postings, analyzer(settings.analyzer))
         if not postings.vocabulary:
             raise IndexProblem(
                 "the corpus holds no word to index; check that --format reads the text you mean"
@@ -295,10 +318,9 @@ def _fill(folder: Path, documents: Iterable[Document], settings: Bm25Settings) -
 
 
 def _store_and_tokenise(
-    folder: Path, documents: Iterable[Document], postings: _Postings
+    folder: Path, documents: Iterable[Document], postings: _Postings, analyzer: Analyzer
 ) -> CorpusStore:
     """One pass over the corpus: texts into the store, terms into the postings, ids into a file."""
-    analyzer = EnglishAnalyzer()
     id_ends = array("q", [0])
     with (folder / _IDS).open("wb") as ids:
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.errors import EngineProblem
-from secondlook.retrieve.analyze import contents
 from secondlook.retrieve.cluster import Busy
+from secondlook.retrieve.contents import contents
 from secondlook.retrieve.lucene import CONTENTS
 
 if TYPE_CHECKING:

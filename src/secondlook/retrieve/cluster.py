@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, field_validator
 
+from secondlook.analyze import DEFAULT
 from secondlook.errors import EngineProblem, MissingExtra
 from secondlook.recipe import Settings
 from secondlook.retrieve.access import plain_urls
@@ -44,7 +45,8 @@ class OpenSearchSettings(Settings):
     replicas: int = Field(0, ge=0)
     k1: float = Field(0.9, ge=0)
     b: float = Field(0.4, ge=0, le=1)
-    analyzer: str = "english"
+    analyzer: str = DEFAULT
+    """How texts become terms: a language, or an analyzer that the cluster has by itself."""
 
     @field_validator("name")
     @classmethod

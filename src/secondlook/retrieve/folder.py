@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 
+from secondlook.analyze import ANALYZERS, DEFAULT
 from secondlook.data.durable import write_at_once
 from secondlook.errors import IndexProblem, UnknownName
 from secondlook.recipe import Settings
-from secondlook.types import Corpus, Retriever
+from secondlook.retrieve.engines import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
-
-    from secondlook.types import Document
 
 CARD = "index.json"
 
@@ -25,38 +23,27 @@ class IndexCard(Settings):
     """What an index folder says of itself."""
 
     version: Literal[1] = 1
-    engine: Literal["bm25s", "opensearch"]
+    engine: str
     settings: dict[str, Any]
     documents: int
     fingerprint: str
     """Of the corpus: the same documents in the same order give the same fingerprint."""
 
-
-@runtime_checkable
-class Index(Retriever, Corpus, Protocol):
-    """An engine that is filled: it finds documents and holds their texts."""
-
     @property
-    def card(self) -> IndexCard:
-        """Engine, settings and corpus."""
-        ...
+    def analyzer(self) -> str:
+        """By which analyzer words of a text and of a query match; older indexes are English.
 
-    def verify(self) -> None:
-        """Look at everything that is kept; raises where it is not what was indexed."""
-        ...
+        One that only the cluster knows has none here: words match as they are written.
+        """
+        name = str(self.settings.get("analyzer", DEFAULT))
+        return name if name in ANALYZERS else "none"
 
-
-@runtime_checkable
-class UpdatableIndex(Index, Protocol):
-    """An engine whose documents can change one by one while it serves."""
-
-    def upsert(self, documents: Iterable[Document]) -> None:
-        """Add documents, or replace those of the same id; the next search sees them."""
-        ...
-
-    def delete(self, doc_ids: Sequence[str]) -> None:
-        """Remove documents; raises MissingDocument, and removes none, if one is unknown."""
-        ...
+    @field_validator("engine")
+    @classmethod
+    def _known_engine(cls, name: str) -> str:
+        if name not in ENGINES:
+            raise UnknownName(ENGINES.kind, name, ENGINES.names())
+        return name
 
 
 def write_card(folder: Path, card: IndexCard) -> None:

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from secondlook.analyze import ANALYZERS
 from secondlook.errors import EngineProblem, IndexProblem, MalformedInput
 from secondlook.retrieve.bulk import QUERIES, SHOWN, cut, in_parallel, send
 from secondlook.retrieve.lucene import CONTENTS
@@ -256,6 +257,18 @@ def _remove(cluster: Cluster, index: str) -> None:
     cluster.ask("DELETE", f"/{index}", ignore=(404,))
 
 
+def _on_cluster(analyzer: str) -> str:
+    """The cluster's own analyzer that comes nearest to ours; a name we lack is the cluster's."""
+    if analyzer not in ANALYZERS:
+        return analyzer
+    if (built_in := ANALYZERS[analyzer]().opensearch) is None:
+        raise EngineProblem(
+            f"the text analyzer {analyzer!r} has no counterpart on a cluster; index with bm25s, or "
+            "choose another language"
+        )
+    return built_in
+
+
 def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
     """A new index. One field is searched, and BM25 counts its length: title and text together.
 
@@ -286,7 +299,7 @@ def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
                 SHOWN: {"type": "object", "enabled": False},
                 CONTENTS: {
                     "type": "text",
-                    "analyzer": settings.analyzer,
+                    "analyzer": _on_cluster(settings.analyzer),
                     "similarity": "bm25",
                     "index_options": "freqs",
                 },

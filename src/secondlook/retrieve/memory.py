@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from secondlook.analyze import DEFAULT
+from secondlook.analyze import analyzer as analyzer_of
 from secondlook.errors import MissingDocument
-from secondlook.retrieve.analyze import EnglishAnalyzer, contents
+from secondlook.retrieve.contents import contents
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
 class MemoryIndex:
     """Ranks by the number of query terms a document holds. For tests and examples."""
 
-    def __init__(self, documents: Iterable[Document]) -> None:
+    def __init__(self, documents: Iterable[Document], analyzer: str = DEFAULT) -> None:
         self._documents = {document.id: document for document in documents}
-        self._analyzer = EnglishAnalyzer()
+        self._analyzer = analyzer_of(analyzer)
         self._terms = {
             document.id: frozenset(self._analyzer.terms(contents(document)))
             for document in self._documents.values()

@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,10 +14,11 @@ from pydantic import ValidationError
 
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.data.lock import Hold
-from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
-from secondlook.retrieve.access import Access, Route
+from secondlook.errors import EngineProblem, IndexProblem, MissingDocument, SecondlookError
+from secondlook.retrieve.access import Access, Route, plain_urls
 from secondlook.retrieve.bulk import SHOWN, Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
+from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.load import Imprint, Load, count
 from secondlook.retrieve.lucene import is_too_long, match, most_telling, msearch
@@ -77,6 +79,37 @@ class OpenSearchIndex:
                 "something else wrote to it. Make it anew with: secondlook index CORPUS INDEX "
                 "--replace"
             )
+
+    @classmethod
+    def options(cls, folder: Path, **given: Any) -> OpenSearchSettings:  # noqa: ANN401 - see Engine
+        """Of what was given, all that OpenSearchSettings has, and `url`, one or several.
+
+        The cluster is that of OPENSEARCH_URL, or this machine's, where none was named; the index
+        is called like the folder.
+        """
+        url = given.get("url")
+        urls = (url,) if isinstance(url, str) else url
+        urls = urls or Access.from_environment(os.environ).urls or ("http://localhost:9200",)
+        own = {"name": folder.name, "urls": tuple(urls)} | known(OpenSearchSettings, given)
+        return OpenSearchSettings.model_validate(own)
+
+    @classmethod
+    def check(cls, url: str | None) -> Health:
+        """Whether its client is installed and, where `url` is given, what answers there."""
+        if find_spec("opensearchpy") is None:
+            return Health(usable=False, note="its client is not installed")
+        if url is None:
+            return Health(usable=True, note="name a cluster with --url to check it")
+        try:
+            route = Route.named_by_user(Access.from_environment(os.environ), plain_urls([url]))
+            answer = Cluster.connect(route).request("GET", "/", needs=("version",), within=5)
+            version = answer["version"]
+            product = version.get("distribution", "elasticsearch")
+            return Health(usable=True, note=f"{url} is {product} {version['number']}")
+        except SecondlookError as problem:
+            return Health(usable=False, note=str(problem))
+        except (KeyError, TypeError, AttributeError):
+            return Health(usable=False, note=f"{url} answers, but is not a search engine")
 
     @classmethod
     def build(

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from secondlook.analyze import DEFAULT, analyzer
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,18 +26,22 @@ class Snippet:
     """Where matched words begin and end in `text`, in characters."""
 
 
-def snippet(document: Document, query: str, passage: tuple[int, int] | None = None) -> Snippet:
+def snippet(
+    document: Document,
+    query: str,
+    passage: tuple[int, int] | None = None,
+    language: str = DEFAULT,
+) -> Snippet:
     """The stretch of the text, or of its passage, with the most words of the query.
 
-    The title comes first; an ellipsis stands where the text goes on.
+    The title comes first; an ellipsis stands where the text goes on. Words match as in an index of
+    this language.
     """
-    from secondlook.retrieve.analyze import EnglishAnalyzer
-
-    analyzer = EnglishAnalyzer()
-    wanted = frozenset(analyzer.terms(query))
+    analysis = analyzer(language)
+    wanted = frozenset(analysis.terms(query))
     text = document.text if passage is None else document.text[slice(*passage)]
     text = f"{document.title}. {text}" if document.title else text
-    matched = [(start, end) for start, end, term in analyzer.spans(text) if term in wanted]
+    matched = [(start, end) for start, end, term in analysis.spans(text) if term in wanted]
     begin = densest([start for start, _ in matched])
     begin = text.rfind(" ", 0, max(0, begin - _LEAD)) + 1 if begin > 2 * _LEAD else 0
     before = "…" if begin > 0 else ""

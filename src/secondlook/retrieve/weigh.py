@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
+from secondlook.analyze import DEFAULT
+from secondlook.analyze import analyzer as analyzer_of
 from secondlook.encode.features import Features
 from secondlook.encode.template import Template
 from secondlook.encode.tokens import in_batches, well_formed, word_beginnings, word_spans
 from secondlook.recipe import Settings
-from secondlook.retrieve.analyze import EnglishAnalyzer, contents
+from secondlook.retrieve.contents import contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,11 +67,11 @@ class PartReader:
     `max_length` tokens is cut between words.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_length: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, max_length: int, analyzer: str = DEFAULT) -> None:
         self._tokenizer = tokenizer
         self._template = Template.read(tokenizer, "warm")
         self._room = max_length - len(self._template.opening) - len(self._template.after)
-        self._analyzer = EnglishAnalyzer()
+        self._analyzer = analyzer_of(analyzer)
 
     def read(self, documents: Sequence[Document]) -> list[list[Part]]:
         """The parts of each document; none of one without a word to index."""

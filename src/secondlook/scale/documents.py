@@ -34,7 +34,7 @@ def weighing(weigher: str, settings: FrequencySettings, device: str | None) -> R
     from secondlook.score.word_weights import WordWeights
 
     model = load_weigher(weigher)
-    reader = PartReader(model.tokenizer, model.settings.max_length)
+    reader = PartReader(model.tokenizer, model.settings.max_length, model.settings.analyzer)
     worker = Weigher(reader, WordWeights(model.network, device=device), settings)
     return lambda documents: list(corpus_lines(worker.weighed(documents)))
 

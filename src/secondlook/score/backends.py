@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from secondlook.errors import BackendProblem, MissingExtra
 from secondlook.model.checkpoint import open_checkpoint, read_tokenizer
 from secondlook.score.exports import Export, check_fresh, choose
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
+    from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
     from secondlook.model.settings import RankerSettings
     from secondlook.score.exports import Engine, Precision
     from secondlook.score.graph_backend import GraphBackend
-    from secondlook.score.ranker import Backend
 
 Opened = tuple["RankerSettings", "Tokenizer", "Backend"]
+
+
+class Backend(Protocol):
+    """What runs the network."""
+
+    def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
+        """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
 
 
 def open_backend(

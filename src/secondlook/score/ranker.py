@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, NotRequired, Protocol, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 import numpy as np
 
@@ -31,17 +31,10 @@ if TYPE_CHECKING:
     from secondlook.encode.features import Features
     from secondlook.model.settings import RankerSettings
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.score.backends import Backend
     from secondlook.score.calibration import Calibration
     from secondlook.score.exports import Engine, Precision
     from secondlook.types import Corpus, Pair
-
-
-class Backend(Protocol):
-    """What runs the network."""
-
-    def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
-        """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
-        ...
 
 
 class RankedText(TypedDict):

@@ -12,9 +12,9 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 import secondlook
-from secondlook.serve import cohere, health, search, tei
+from secondlook.serve.api_shapes import ErrorAnswers, all_shapes
 from secondlook.serve.middleware import RequestMiddleware
-from secondlook.serve.problems import Refused, answer, malformed
+from secondlook.serve.problems import Refused, malformed
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -34,32 +34,44 @@ def build_app(serving: Serving) -> FastAPI:
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
     )
+    shapes = all_shapes()
     app.state.serving = serving
+    app.state.answers = answers = ErrorAnswers(shapes)
     secured = [Depends(HTTPBearer(auto_error=False))] if serving.keys is not None else []
-    for room in (cohere, tei, search, health):
-        app.include_router(room.router, dependencies=secured)
+    for shape in shapes:
+        app.include_router(shape.router, dependencies=secured)
     app.mount("/page", StaticFiles(directory=PAGE))
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(StarletteHTTPException, _http)
-    app.add_middleware(RequestMiddleware, serving=serving, paths=frozenset(app.openapi()["paths"]))
+    app.add_middleware(
+        RequestMiddleware,
+        serving=serving,
+        paths=frozenset(app.openapi()["paths"]),
+        answers=answers,
+    )
     return app
 
 
 async def _refused(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Refused)
-    return answer(request.scope["path"], problem)
+    return _answer(request, problem)
 
 
 async def _malformed(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, RequestValidationError)
-    return answer(request.scope["path"], malformed(problem))
+    return _answer(request, malformed(problem))
 
 
 async def _http(request: Request, problem: Exception) -> Response:
     """What FastAPI and the limits say, in our shape."""
     assert isinstance(problem, StarletteHTTPException)
-    told = answer(request.scope["path"], Refused(problem.status_code, str(problem.detail)))
+    told = _answer(request, Refused(problem.status_code, str(problem.detail)))
     told.headers.update(problem.headers or {})
     return told
+
+
+def _answer(request: Request, problem: Refused) -> Response:
+    answers: ErrorAnswers = request.app.state.answers
+    return answers(request.scope["path"], problem)

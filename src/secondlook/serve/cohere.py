@@ -1,32 +1,96 @@
-"""Cohere's v2 API, and its v1, which shares a path with Jina's."""
+"""Cohere's v2 API."""
 
 from math import ceil
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
 
 from secondlook.model.settings import JUDGED
+from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, reranked, serving_of
 from secondlook.serve.body import StrictRoute
-from secondlook.serve.problems import COHERE, JINA
+from secondlook.serve.problems import documented
 from secondlook.serve.schemas import (
-    ApiVersion,
-    BilledUnits,
-    CohereAnswer,
-    CohereRequest,
-    CohereResult,
-    JinaAnswer,
-    JinaRequest,
-    JinaResult,
-    Meta,
-    TextDocument,
-    Usage,
+    QUERY,
+    TEXTS,
+    CohereError,
+    ModelName,
+    Texts,
+    TopN,
+    Unit,
+    example,
 )
 from secondlook.serve.serving import SecondLook
 
 router = APIRouter(route_class=StrictRoute, tags=["rerank"])
+SHAPE = ApiShape(router)
+
+_ERRORS = documented(CohereError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503)
 
 
-@router.post("/v2/rerank", responses=COHERE, response_model_exclude_none=True)
+class CohereRequest(BaseModel):
+    """Cohere's v2. Fields that are not named here are ignored."""
+
+    model_config = example(model="my.ranker", query=QUERY, documents=TEXTS, top_n=1)
+
+    model: ModelName | None = None
+    """A ranker's name. A server of a single ranker answers with that one, whatever it is called."""
+    query: str = Field(min_length=1)
+    documents: Texts
+    top_n: TopN | None = None
+    max_tokens_per_doc: TopN | None = None
+    """Not applied: how much of a document is read is part of the ranker."""
+    raw_scores: bool = False
+    """Give each result's `raw_score` too."""
+
+
+class CohereResult(BaseModel):
+    """A document by its place in the request."""
+
+    index: int
+    relevance_score: Unit
+    """The same as `score` of the other routes and `Ranker.predict`; `/info` says what it means."""
+    raw_score: float | None = None
+    """What the ranker ranks by, where `raw_scores` was asked for."""
+
+
+class ApiVersion(BaseModel):
+    """Which of Cohere's APIs this is."""
+
+    version: str
+
+
+class BilledUnits(BaseModel):
+    """What Cohere would have counted."""
+
+    search_units: float
+
+
+class Meta(BaseModel):
+    """Beside the results."""
+
+    api_version: ApiVersion
+    billed_units: BilledUnits
+    warnings: list[str] | None = None
+
+
+class CohereAnswer(BaseModel):
+    """Results best first."""
+
+    model_config = example(
+        id="0b6c…",
+        results=[{"index": 0, "relevance_score": 0.93}],
+        meta={"api_version": {"version": "2"}, "billed_units": {"search_units": 1.0}},
+    )
+
+    id: str
+    results: list[CohereResult]
+    meta: Meta
+    partial: bool | None = None
+    """True where the deadline came first: documents without a score stand last, in their order."""
+
+
+@router.post("/v2/rerank", responses=_ERRORS, response_model_exclude_none=True)
 async def rerank_v2(
     request: Request, body: CohereRequest, seconds: Deadline = None
 ) -> CohereAnswer:
@@ -43,36 +107,12 @@ async def rerank_v2(
             )
             for place in look.outcome.order()[: body.top_n]
         ],
-        meta=_meta(request, "2", look, body.model, cut_asked=body.max_tokens_per_doc),
+        meta=meta(request, "2", look, body.model, cut_asked=body.max_tokens_per_doc),
         partial=look.outcome.partial or None,
     )
 
 
-@router.post("/v1/rerank", responses=JINA, response_model_exclude_none=True)
-async def rerank_v1(request: Request, body: JinaRequest, seconds: Deadline = None) -> JinaAnswer:
-    """Rank documents, as Cohere's v1 API and Jina's do."""
-    texts = [one if isinstance(one, str) else one.text for one in body.documents]
-    look = await reranked(request, body.model, body.query, texts, seconds)
-    scores, raw = look.relevance_scores.tolist(), look.raw_scores.tolist()
-    return JinaAnswer(
-        id=request.state.visit.id,
-        model=look.name,
-        usage=Usage(total_tokens=int(look.outcome.tokens.sum())),
-        results=[
-            JinaResult(
-                index=place,
-                relevance_score=scores[place],
-                raw_score=raw[place] if body.raw_scores else None,
-                document=TextDocument(text=texts[place]) if body.return_documents else None,
-            )
-            for place in look.outcome.order()[: body.top_n]
-        ],
-        meta=_meta(request, "1", look, body.model),
-        partial=look.outcome.partial or None,
-    )
-
-
-def _meta(
+def meta(
     request: Request,
     version: str,
     look: SecondLook,

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 class PairExplainer:
     """Says why a document scored as it did. Threads may share it."""
 
-    def __init__(self) -> None:
-        self._readers: WeakKeyDictionary[Ranker, WordReader] = WeakKeyDictionary()
+    def __init__(self, analyzer: Callable[[], str | None] = lambda: None) -> None:
+        self._analyzer = analyzer
+        """Which language words match by: that of the index, which may be replaced."""
+        self._readers: WeakKeyDictionary[Ranker, dict[str | None, WordReader]]
+        self._readers = WeakKeyDictionary()
         self._lock = Lock()
 
     def explain(
@@ -35,6 +38,7 @@ class PairExplainer:
             title=document.title,
             query_type=query.type,
             should_stop=should_stop,
+            analyzer=self._analyzer(),
         )
         return said.to_json()
 
@@ -47,10 +51,11 @@ class PairExplainer:
     ) -> tuple[list[Mark], list[list[Mark]]]:
         """The marks of the query and of each text; raises Stopped likewise."""
         with self._lock:  # making a reader copies the tokenizer
-            reader = self._readers.get(ranker)
+            readers, name = self._readers.setdefault(ranker, {}), self._analyzer()
+            reader = readers.get(name)
             if reader is None:
-                reader = WordReader(ranker.tokenizer, ranker.settings.encode)
-                self._readers[ranker] = reader
+                reader = WordReader(ranker.tokenizer, ranker.settings.encode, name)
+                readers[name] = reader
         return mark(query, _until(texts, should_stop), reader)
 
 

@@ -1,16 +1,62 @@
 """Whether it is up, whether it may get requests, what it serves, and how it fares."""
 
+from typing import Any, Literal
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 
 import secondlook
+from secondlook.model.settings import ScoreSource
+from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import serving_of
 from secondlook.serve.problems import documented
-from secondlook.serve.schemas import CohereError, Info, RankerInfo, State
+from secondlook.serve.schemas import CohereError
 from secondlook.serve.serving import Serving
 
 router = APIRouter(tags=["operations"])
+SHAPE = ApiShape(router)
+
+
+class RankerInfo(BaseModel):
+    """What a ranker is."""
+
+    name: str
+    base: str
+    form: str
+    max_length: int
+    max_query_length: int | None
+    """None: the query may fill the whole of `max_length`."""
+    windows: bool
+    scores: ScoreSource
+    """What relevance scores were fitted on. They estimate probabilities after `judgments` and
+    `positives only`; else they tell related from unrelated texts."""
+    score_meaning: str
+    """The same in a sentence."""
+
+
+class Info(BaseModel):
+    """text-embeddings-inference's, and all rankers."""
+
+    model_id: str
+    model_type: dict[str, Any]
+    max_input_length: int
+    max_client_batch_size: int
+    max_concurrent_requests: int
+    auto_truncate: bool
+    version: str
+    rankers: list[RankerInfo]
+    engine: str | None
+    """What takes the first look, if anything does."""
+
+
+class State(BaseModel):
+    """Whether requests are welcome."""
+
+    status: str
+    engine: Literal["ok", "failing"] | None = None
+    """Of the search engine: `ok`, or `failing` since its last answer; none without an index."""
 
 
 @router.get("/health", responses={503: {"model": State, "description": "A ranker has stopped."}})

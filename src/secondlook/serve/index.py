@@ -85,6 +85,11 @@ class ServedIndex:
         assert self._engine is not None
         return self._engine
 
+    @property
+    def analyzer(self) -> str | None:
+        """How words of queries and texts match; None while the engine cannot be reached."""
+        return None if self._current is None else self._current.card.analyzer
+
     def look(self, query: Query, depth: int) -> tuple[Ranking, list[Document], float]:
         """The best hits, their texts, and how many seconds it took to find them.
 

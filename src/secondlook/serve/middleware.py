@@ -13,13 +13,14 @@ from starlette.datastructures import Headers, MutableHeaders
 
 from secondlook.serve.body import BoundedBody
 from secondlook.serve.logs import LOGGER, note
-from secondlook.serve.problems import Refused, answer
+from secondlook.serve.problems import Refused
 from secondlook.serve.rates import TokenBuckets
 from secondlook.serve.spans import span
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from secondlook.serve.api_shapes import ErrorAnswers
     from secondlook.serve.serving import Serving
 
 _OPEN = frozenset({"/health", "/ready"})
@@ -57,10 +58,13 @@ class Visit:
 class RequestMiddleware:
     """ASGI middleware around the whole app."""
 
-    def __init__(self, app: ASGIApp, serving: Serving, paths: frozenset[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, serving: Serving, paths: frozenset[str], answers: ErrorAnswers
+    ) -> None:
         self._app = app
         self._serving = serving
         self._paths = paths
+        self._answers = answers
         limits = serving.limits
         rate = limits.requests_per_second
         self._rates = TokenBuckets(rate, max(1, rate * _BURST_SECONDS)) if rate else None
@@ -93,13 +97,13 @@ class RequestMiddleware:
                 with BoundedBody(scope, receive, limits, in_flight) as body:
                     await self._app(scope, body.receive, answered)
         except Refused as refused:
-            await answer(path, refused)(scope, receive, answered)
+            await self._answers(path, refused)(scope, receive, answered)
         except Exception:
             LOGGER.exception("failed", extra={"facts": {"id": visit.id}})
             if status:  # half an answer is out: the connection must end
                 raise
             failed = Refused(500, "something failed here; the server's log says what")
-            await answer(path, failed)(scope, receive, answered)
+            await self._answers(path, failed)(scope, receive, answered)
         finally:
             seconds = time.monotonic() - began
             self._count(route, status, seconds)

@@ -1,24 +1,16 @@
-"""What clients are told when there is no answer, each in the words of its own API."""
+"""What clients are told when there is no answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastapi.responses import JSONResponse
 
-from secondlook.serve.schemas import CohereError, JinaError, TeiError
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastapi.exceptions import RequestValidationError
-
-_TEI_TYPES = {
-    401: "Unauthorized",
-    424: "Backend",
-    429: "Overloaded",
-    503: "Unhealthy",
-}
-
 
 _MESSAGE = 1000
 """Characters of a message at most."""
@@ -32,11 +24,20 @@ class Refused(Exception):
     message: str
     retry_after: int | None = None
     empty: bool = False
-    """TEI has a name of its own for a request without texts."""
+    """Whether there are no texts, for which an API may have a name of its own."""
 
 
-def answer(path: str, problem: Refused) -> JSONResponse:
-    """The problem as the API at this path would put it."""
+ErrorShape: TypeAlias = "Callable[[Refused], tuple[int, dict[str, Any]]]"
+"""How an API tells a problem: status and body."""
+
+
+def message(problem: Refused) -> tuple[int, dict[str, Any]]:
+    """Cohere's shape, and ours."""
+    return problem.status, {"message": problem.message}
+
+
+def answer(problem: Refused, shape: ErrorShape) -> JSONResponse:
+    """The problem in the shape of one API."""
     headers = {}
     if problem.retry_after is not None:
         headers["Retry-After"] = str(problem.retry_after)
@@ -44,13 +45,7 @@ def answer(path: str, problem: Refused) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if problem.status in (408, 413):
         headers["Connection"] = "close"  # the rest of the body is not wanted
-    status, body = problem.status, {"message": problem.message}
-    if path == "/rerank":
-        status = 424 if status == 500 else status
-        kind = "Empty" if problem.empty else _TEI_TYPES.get(status, "Validation")
-        body = {"error": problem.message, "error_type": kind}
-    elif path == "/v1/rerank":
-        body["detail"] = problem.message
+    status, body = shape(problem)
     return JSONResponse(body, status, headers)
 
 
@@ -81,8 +76,3 @@ _MEANINGS = {
     503: "The search engine failed, or the server is about to stop.",
     504: "The search engine, or the explanation, did not come in time.",
 }
-
-COHERE = documented(CohereError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503)
-JINA = documented(JinaError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503)
-TEI = documented(TeiError, 400, 401, 408, 413, 415, 421, 422, 424, 429, 503)
-SEARCH = documented(CohereError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)

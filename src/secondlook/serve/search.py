@@ -3,34 +3,132 @@
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
 
 from secondlook.explain import Mark
 from secondlook.rank.fusion import second_look
+from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, jot, serving_of
 from secondlook.serve.body import StrictRoute
-from secondlook.serve.problems import SEARCH, Refused
-from secondlook.serve.schemas import (
-    ExplainAnswer,
-    ExplainRequest,
-    Passage,
-    SearchAnswer,
-    SearchHit,
-    SearchRequest,
-    WordMark,
-)
+from secondlook.serve.problems import Refused, documented
+from secondlook.serve.schemas import QUERY, TEXTS, CohereError, ModelName, Unit, example
 from secondlook.serve.serving import SecondLook, unless_gone
 from secondlook.types import Document, Query, Ranking
 
 router = APIRouter(route_class=StrictRoute, tags=["search"])
+SHAPE = ApiShape(router)
+
+_ERRORS = documented(CohereError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)
 
 _MARKED = 5_000
 """Characters of a document that are marked where no passage of it was chosen."""
 
 
-@router.post("/v1/search", responses=SEARCH)
+class SearchRequest(BaseModel):
+    """Both looks in one call."""
+
+    model_config = example(query=QUERY, k=10, depth=100)
+
+    query: str = Field(min_length=1)
+    model: ModelName | None = None
+    k: int = Field(10, ge=1, le=1000)
+    """How many hits to give back."""
+    depth: int = Field(100, ge=1, le=1000)
+    """How many hits of the first look the ranker sees."""
+    explain: bool = False
+    """Why the first hits scored as they did (10, unless the server was set otherwise); takes a
+    multiple of the time, and what is not ready at the deadline is left out."""
+    marks: bool = False
+    """Which words of the hits the query holds too, and which the vocabulary lacks; left out
+    altogether where they would be late."""
+
+
+class Passage(BaseModel):
+    """The part of a long document that scored highest."""
+
+    start: int
+    """In characters of the document's text."""
+    end: int
+    text: str
+
+
+class WordMark(BaseModel):
+    """A word that both texts hold, or that the ranker's vocabulary lacks."""
+
+    start: int
+    """In characters of its text, as `end`."""
+    end: int
+    matched: Literal["", "word", "stem"]
+    outside: bool
+
+
+class SearchHit(BaseModel):
+    """A document, and where both looks have it."""
+
+    id: str
+    rank: int
+    score: Unit | None
+    """The relevance score, from 0 to 1; none where the deadline came first."""
+    raw_score: float | None
+    """What the ranker ranks by."""
+    final_score: float | None
+    """What the rank goes by, as `secondlook rerank` writes it: the raw score, or where the ranker
+    was tuned to be fused with the first look, both looks' together."""
+    first_rank: int
+    first_score: float
+    title: str
+    text: str
+    passage: Passage | None = None
+    """None where the document was read as a whole."""
+    cut_tokens: int
+    """How many tokens of the document the ranker did not see."""
+    explanation: dict[str, Any] | None = None
+    marks: list[WordMark] | None = None
+    """Of the passage where there is one, else of the document's beginning."""
+
+
+class SearchAnswer(BaseModel):
+    """Hits best first, in the second look's order."""
+
+    id: str
+    model: str
+    hits: list[SearchHit]
+    found: int
+    """How many hits of the first look the ranker was given."""
+    score_meaning: str
+    """What the hits' `score` means, in one sentence."""
+    partial: bool
+    first_look_ms: float
+    second_look_ms: float
+    query_marks: list[WordMark] | None = None
+
+
+class ExplainRequest(BaseModel):
+    """A query and a document's text."""
+
+    model_config = example(query=QUERY, text=TEXTS[0])
+
+    query: str = Field(min_length=1)
+    text: str
+    title: str = ""
+    """Read as the ranker reads titles, but not taken apart."""
+    model: ModelName | None = None
+
+
+class ExplainAnswer(BaseModel):
+    """Why they score as they do."""
+
+    id: str
+    model: str
+    explanation: dict[str, Any]
+    """As `secondlook explain --json` has it."""
+
+
+@router.post("/v1/search", responses=_ERRORS)
 async def search(request: Request, body: SearchRequest, seconds: Deadline = None) -> SearchAnswer:
     """Find the best hits of the index, and rank them.
 
@@ -81,7 +179,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     )
 
 
-@router.post("/v1/explain", responses=SEARCH)
+@router.post("/v1/explain", responses=_ERRORS)
 async def explain(
     request: Request, body: ExplainRequest, seconds: Deadline = None
 ) -> ExplainAnswer:

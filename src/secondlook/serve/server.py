@@ -136,14 +136,15 @@ def open_serving(settings: ServerSettings) -> Serving:
     """
     keys = settings.keys
     hosts = settings.hosts or (_LOOPBACK if is_loopback(settings.host) else ())
+    index = ServedIndex.at(settings.index) if settings.index is not None else None
     return Serving(
         settings.rankers,
         Ranker.load,
-        index=ServedIndex.at(settings.index) if settings.index is not None else None,
+        index=index,
         read_keys=functools.partial(Keys.read, keys) if keys is not None else None,
         hosts=frozenset(host.lower() for host in hosts) or None,
         limits=settings.limits,
-        explainer=PairExplainer(),
+        explainer=PairExplainer(lambda: index.analyzer if index is not None else None),
         log_texts=settings.log_texts,
         score_warnings=settings.score_warnings,
     )

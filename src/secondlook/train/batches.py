@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
 from secondlook.encode.features import Features, collate
+from secondlook.encode.windows import pooling_weights
 from secondlook.score.batching import batches
 
 if TYPE_CHECKING:
@@ -133,21 +134,15 @@ def score(
     by_group = torch.split(torch.cat(scores)[back], [len(group.features) for group in groups])
     if windows is None:
         return list(by_group)
-    return [
-        torch.stack([_pool(own, windows) for own in torch.split(some, list(group.windows))])
-        for some, group in zip(by_group, groups, strict=True)
-    ]
+    return [_pooled(own, group, windows) for own, group in zip(by_group, groups, strict=True)]
 
 
-def _pool(scores: Tensor, windows: WindowSettings) -> Tensor:
-    """A document's score from those of its windows, as `encode.windows.pool` has it."""
-    if windows.pooling == "first":
-        return scores[0]
-    if windows.pooling == "max":
-        return scores.max()
-    if windows.pooling == "mean":
-        return scores.mean()
-    weights = torch.tensor(windows.weights, dtype=scores.dtype, device=scores.device)
-    best = scores.topk(min(len(scores), len(weights))).values
-    used = weights[: len(best)]
-    return (best * used).sum() * (weights.sum() / used.sum())
+def _pooled(scores: Tensor, group: EncodedGroup, settings: WindowSettings) -> Tensor:
+    """The documents' scores from those of their windows, as `encode.windows.pool` has it."""
+    known = scores.detach().float().cpu().numpy()
+    weights, scale = (
+        torch.from_numpy(part).to(scores)
+        for part in pooling_weights(known, group.windows, settings)
+    )
+    parts = torch.split(scores * weights, list(group.windows))
+    return torch.stack([part.sum() for part in parts]) * scale

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from secondlook.errors import SecondlookError
 from secondlook.train.groups import Groups
+from secondlook.train.losses.listwise import Listwise
 from secondlook.train.plan import estimate, validations
 from secondlook.train.recipe import Recipe
-from secondlook.train.settings import ListwisePhase
 
 if TYPE_CHECKING:
     from secondlook.train.plan import Plan
@@ -79,7 +79,7 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
         return job.recipe, plan
     assert job.data.validate is not None, "whole_recipe validates"
     warm, listwise = job.recipe.phases
-    assert isinstance(listwise, ListwisePhase)
+    assert isinstance(listwise, Listwise)
     assert whole.steps
     assert whole.seconds
     assert whole.validation_seconds

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from secondlook.analyze import DEFAULT
+from secondlook.analyze import analyzer as analyzer_of
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.encode.features import collate
 from secondlook.model.deepct import new_weigher
 from secondlook.model.settings import Phase
-from secondlook.retrieve.analyze import EnglishAnalyzer
 from secondlook.retrieve.weigh import PartReader
 from secondlook.score.torch_backend import device_of
 from secondlook.score.word_weights import WordWeights
@@ -42,16 +43,18 @@ class Example:
     targets: NDArray[np.float32]  # [words]
 
 
-def recalls(queries: Iterable[Query], qrels: Qrels) -> dict[str, dict[str, float]]:
+def recalls(
+    queries: Iterable[Query], qrels: Qrels, analyzer: str = DEFAULT
+) -> dict[str, dict[str, float]]:
     """Query term recall: document id → term → share of its relevant queries that hold the term.
 
     Terms are the engine's. A term that is absent has recall 0.
     """
-    analyzer = EnglishAnalyzer()
+    terms_of = analyzer_of(analyzer).terms
     asked: defaultdict[str, int] = defaultdict(int)
     held: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for query in queries:
-        terms = set(analyzer.terms(query.text))
+        terms = set(terms_of(query.text))
         for doc_id, grade in qrels.get(query.id, {}).items():
             if grade > 0:
                 asked[doc_id] += 1
@@ -76,8 +79,8 @@ def train_weigher(
     """
     device = device_of(place.device)
     torch.manual_seed(place.seed)
-    start = new_weigher(base, settings.max_length)
-    reader = PartReader(start.tokenizer, start.settings.max_length)
+    start = new_weigher(base, settings.max_length, settings.analyzer)
+    reader = PartReader(start.tokenizer, start.settings.max_length, settings.analyzer)
     examples = [own for passage in passages if (own := _examples(passage, targets, reader))]
     aside, rest = held_out(
         len(examples),

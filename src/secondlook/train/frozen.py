@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from secondlook.model.network import Model
+    from secondlook.train.frozen_settings import FrozenPhase
     from secondlook.train.phase import Outcome, Place, TrainData
-    from secondlook.train.settings import FrozenPhase
 
 _KEY = 16  # bytes
 _TOKENS_AT_ONCE = 8192

@@ -2,7 +2,7 @@
 
 A phase is a settings model in `settings.py`, told by its `phase`, and a function
 
-    def run(settings: ListwisePhase, start: Model, data: TrainData, place: Place) -> Outcome
+    def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> Outcome
 
 that `phases.py` names. It may stop at any moment, killed: called again with the same arguments it
 continues from what it left in `place.folder` and gives the same outcome. `run.py` saves the

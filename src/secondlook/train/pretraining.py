@@ -11,7 +11,6 @@ from torch.nn import functional
 
 from secondlook.encode.features import collate
 from secondlook.model.families import family
-from secondlook.model.joint import Joint
 from secondlook.model.strm import visible
 from secondlook.train.sentences import NO_NEXT
 
@@ -60,8 +59,7 @@ class Pretraining(nn.Module):
     @property
     def encoder(self) -> Any:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
         """What is adapted."""
-        network = self.network
-        return network.classifier.base_model if isinstance(network, Joint) else network.encoder
+        return self.network.encoder
 
     def forward(
         self,

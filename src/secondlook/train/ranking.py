@@ -1,4 +1,4 @@
-"""The phases that learn from groups: pointwise, listwise, pairwise, distil."""
+"""The phases that learn from groups, each by its loss."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from transformers.utils import logging
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.evaluate.measures import parse_measure
-from secondlook.model.joint import Joint
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
-from secondlook.train import losses, processes
+from secondlook.train import processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.deadline import StopsAt
 from secondlook.train.draw import Draw, Usable, usable
@@ -31,14 +30,6 @@ from secondlook.train.groups import Groups
 from secondlook.train.log_odds import into_log_odds
 from secondlook.train.phase import Outcome
 from secondlook.train.ranker import precision_of, ranker_of, types_of
-from secondlook.train.settings import (
-    AdaptPhase,
-    DistilPhase,
-    ListwisePhase,
-    PairwisePhase,
-    PointwisePhase,
-    RankingPhase,
-)
 from secondlook.train.states import keep_validated, last_whole, read_validated, whole
 from secondlook.train.trainer import GroupTrainer, Learning, gates_of
 from secondlook.train.validation import Validated, Validation
@@ -52,6 +43,7 @@ if TYPE_CHECKING:
     from secondlook.score.ranker import Ranker
     from secondlook.train.batches import EncodedGroup
     from secondlook.train.phase import Place, TrainData
+    from secondlook.train.settings import AdaptPhase, RankingPhase
 
 _LOGS = 100  # points of the loss curve
 _VALIDATIONS = 10
@@ -74,10 +66,14 @@ def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
             f"the phase {settings.phase!r} has no training data; name group files in the recipe: "
             '[data] train = ["train.parquet"]'
         )
-    soft = isinstance(settings, DistilPhase) and settings.loss == "kl"
-    draw = Draw(settings.positives, settings.negatives, seed=f"{seed}\0{settings.phase}", fill=soft)
+    draw = Draw(
+        settings.positives,
+        settings.negatives,
+        seed=f"{seed}\0{settings.phase}",
+        fill=not settings.needs_labels,
+    )
     groups = Groups(_chosen(settings, data))
-    found = usable(groups, draw, teacher=isinstance(settings, DistilPhase), labels=not soft)
+    found = usable(groups, draw, teacher=settings.needs_teacher, labels=settings.needs_labels)
     per_epoch = ceil(len(found.rows) / (settings.batch * processes.count()))
     steps = settings.max_steps or ceil(settings.epochs * per_epoch)
     return Lesson(groups, found, draw, steps)
@@ -115,7 +111,7 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
     with prepared(start, settings, device), verbosity_kept():
         # By the same code and attention as all later validations, or their noise passes for a gain.
         at_start = _validated_start(validate, place.folder) if validate else None
-        if isinstance(settings, PointwisePhase) and isinstance(start.network, Warm):
+        if settings.learns_log_odds and isinstance(start.network, Warm):
             scorer = ranker_of(start, types, device, precision)
             into_log_odds(start.network, scorer, (drawn[row] for row in order))
         encode = start.settings.encode
@@ -148,7 +144,7 @@ def prepared(
     On a CPU that is the plain one: the fused kernels were slower under bf16 (docs/decisions/0147).
     """
     network = model.network
-    encoder: Any = network.classifier if isinstance(network, Joint) else network.encoder
+    encoder: Any = network.encoder
     with in_training(network, encoder, settings.dropout, device):
         if settings.freeze_embeddings:
             if model.settings.encode.markers is not None:
@@ -191,22 +187,10 @@ def _loss(settings: RankingPhase) -> Callable[[Tensor, EncodedGroup], Tensor]:
 
     def cost(scores: Tensor, group: EncodedGroup) -> Tensor:
         grades = torch.tensor(group.labels, device=scores.device)
-        positive = grades > 0
-        if isinstance(settings, PointwisePhase):
-            return losses.pointwise(scores, positive)
-        if isinstance(settings, ListwisePhase):
-            if settings.graded:
-                return losses.graded_listwise(scores, 2.0 ** grades.clamp(min=0) - 1)
-            return losses.listwise(scores, positive)
-        if isinstance(settings, PairwisePhase):
-            if settings.loss == "hinge":
-                return losses.hinge(scores, positive, settings.margin)
-            return losses.ranknet(scores, positive)
-        assert isinstance(settings, DistilPhase)
-        teacher = torch.tensor(group.teacher, dtype=scores.dtype, device=scores.device)
-        if settings.loss == "kl":
-            return losses.kl(scores, teacher, settings.temperature)
-        return losses.margin_mse(scores, positive, teacher)
+        teacher = None
+        if settings.needs_teacher:
+            teacher = torch.tensor(group.teacher, dtype=scores.dtype, device=scores.device)
+        return settings.cost(scores, grades, teacher)
 
     return cost
 

@@ -8,7 +8,8 @@ from pydantic import Field, field_validator, model_validator
 
 from secondlook.encode.settings import EncodeSettings
 from secondlook.recipe import Settings, read_toml
-from secondlook.train.settings import Phase, WarmPhase
+from secondlook.train.phases import Phase  # noqa: TC001 - pydantic reads it
+from secondlook.train.settings import WarmPhase
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from secondlook.model.settings import FrozenSettings
+from secondlook.analyze import DEFAULT
 from secondlook.recipe import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class PhaseSettings(Settings):
-    """What every phase has: its name."""
+    """What every phase has: its name, and the module whose `run` it is."""
 
     phase: str
+
+    module: ClassVar[str] = ""
 
 
 class WarmPhase(PhaseSettings):
@@ -27,7 +32,19 @@ class WarmPhase(PhaseSettings):
 
 
 class RankingPhase(PhaseSettings):
-    """What the phases that learn from groups have in common."""
+    """A phase that learns from groups: its settings, and its loss as a method.
+
+    A loss is a class that says its `phase` and has a `cost` (see `secondlook.train.losses`).
+    """
+
+    module: ClassVar[str] = "secondlook.train.ranking"
+    needs_labels: ClassVar[bool] = True
+    """Whether a query needs a relevant document and another one; all its documents are drawn
+    alike where it does not."""
+    needs_teacher: ClassVar[bool] = False
+    """Whether a query needs a teacher's scores."""
+    learns_log_odds: ClassVar[bool] = False
+    """Whether scores become log-odds, so that a warm ranker's scale is set to them first."""
 
     only: tuple[str, ...] = ()
     """The group files this phase learns from, by name; all where none is named."""
@@ -74,59 +91,29 @@ class RankingPhase(PhaseSettings):
     patience: int | None = Field(None, ge=1)
     """Stop after so many validations without a better one; None never does."""
 
+    @classmethod
+    def name(cls) -> str:
+        """What the registry knows it by: its phase, and its loss where the phase has several."""
+        loss = cls.model_fields.get("loss")
+        phase = str(cls.model_fields["phase"].default)
+        return phase if loss is None else f"{phase}.{loss.default}"
 
-class PointwisePhase(RankingPhase):
-    """Cross-entropy over single pairs, as many positives as negatives."""
+    def cost(self, scores: Tensor, grades: Tensor, teacher: Tensor | None = None) -> Tensor:
+        """How wrong the scores of one query's documents are, as one number that has a gradient.
 
-    phase: Literal["pointwise"] = "pointwise"
-
-
-class ListwisePhase(RankingPhase):
-    """Softmax over a query's documents, mean negative log-likelihood of the positives."""
-
-    phase: Literal["listwise"] = "listwise"
-    negatives: int = Field(5, ge=1)
-    graded: bool = False
-    """Whether positives count by 2^grade - 1 instead of all alike."""
-
-
-class PairwisePhase(RankingPhase):
-    """Every positive above every negative of its query."""
-
-    phase: Literal["pairwise"] = "pairwise"
-    loss: Literal["hinge", "ranknet"] = "hinge"
-    margin: float = Field(1.0, gt=0)
-    """Of the hinge."""
-
-
-class DistilPhase(RankingPhase):
-    """Learn a teacher's scores, which the group file holds."""
-
-    phase: Literal["distil"] = "distil"
-    negatives: int = Field(7, ge=1)
-    loss: Literal["margin_mse", "kl"] = "kl"
-    temperature: float = Field(1.0, gt=0)
-    """The teacher's scores are divided by it, for `kl`."""
-
-
-class FrozenPhase(PairwisePhase):
-    """CCNU's ranker: the encoder stays as it is, and a network over its features learns.
-
-    The ranker takes the frozen form here. Of the settings above, `freeze_embeddings` says nothing.
-    """
-
-    phase: Literal["frozen"] = "frozen"  # type: ignore[assignment] # it is told by its own name
-    learning_rate: float = Field(1e-3, gt=0)
-    dropout: float = Field(0.4, ge=0, lt=1)
-    warmup: float = Field(0.0, ge=0, lt=1)
-    weight_decay: float = Field(0.0, ge=0)
-    form: FrozenSettings = FrozenSettings()
+        All are [documents]: `scores` in float32, `grades` whole numbers of which those above 0 are
+        relevant, `teacher` a teacher's scores where the group file holds some.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no cost")
 
 
 class AdaptPhase(PhaseSettings):
     """BERT's own training goes on with the user's corpus: hidden words and next sentences."""
 
     phase: Literal["adapt"] = "adapt"
+
+    module: ClassVar[str] = "secondlook.train.adapt"
+
     corpus: str
     """A file or folder of documents as `secondlook index` reads them, beside the group files."""
     epochs: float = Field(5.0, gt=0)
@@ -183,6 +170,8 @@ class WeigherTraining(CourseSettings):
 
     max_length: int = Field(default=256, ge=16)
     """Tokens read at once; a longer passage is read in parts."""
+    analyzer: str = DEFAULT
+    """How words become the terms that are weighed: the one of the index to be made."""
 
 
 class ExpanderTraining(CourseSettings):
@@ -198,6 +187,9 @@ class DenoisePhase(PhaseSettings):
     """Unlabelled candidates that score like positives are taken out of the training groups."""
 
     phase: Literal["denoise"] = "denoise"
+
+    module: ClassVar[str] = "secondlook.train.denoise"
+
     threshold: float | None = None
     """The raw score above which an unlabelled candidate is taken for a positive that nobody
     marked; 0 is a probability of one half, after `pointwise`."""
@@ -212,16 +204,3 @@ class DenoisePhase(PhaseSettings):
         if (self.threshold is None) == (self.positives_above is None):
             raise ValueError("say either `threshold` or `positives_above`")
         return self
-
-
-Phase = Annotated[
-    WarmPhase
-    | AdaptPhase
-    | DenoisePhase
-    | FrozenPhase
-    | PointwisePhase
-    | ListwisePhase
-    | PairwisePhase
-    | DistilPhase,
-    Field(discriminator="phase"),
-]

@@ -157,7 +157,6 @@ def _first_stage(index: Path, queries: str, depth: int) -> FirstLook:
 
     from secondlook.data import read_queries
     from secondlook.retrieve import open_index
-    from secondlook.retrieve.opensearch import OpenSearchIndex
     from secondlook.scale.bench import time_first_look
 
     engine = open_index(index)
@@ -167,7 +166,7 @@ def _first_stage(index: Path, queries: str, depth: int) -> FirstLook:
         depth,
         name=f"{engine.card.engine}, the best {depth}",
         documents=engine.card.documents,
-        size=engine.stored_bytes() if isinstance(engine, OpenSearchIndex) else _bytes(index),
+        size=engine.stored_bytes(),
     )
 
 

@@ -54,6 +54,7 @@ def clicks(
     log: str | Path,
     output: str | Path,
     *,
+    log_format: str = "auto",
     eta: float | None = None,
     relevant: float = 0.2,
     looks: float = 2.0,
@@ -61,14 +62,16 @@ def clicks(
 ) -> ClicksResult:
     """Write queries and judgments in BEIR's layout, derived from the impressions of a click log.
 
-    `eta` is the position bias, by default estimated from the log. A document is relevant from this
-    corrected click rate on, and is judged if it was examined at least `looks` times.
+    `log_format` is jsonl, tsv, or one that an installed package adds; `auto` tells the first two
+    apart. `eta` is the position bias, by default estimated from the log. A document is relevant
+    from this corrected click rate on, and is judged if it was examined at least `looks` times.
     """
     from secondlook.data.clicks import read_clicks
     from secondlook.data.origin import write_made
     from secondlook.train.clicks import ClickSettings, Tally, judge
 
-    impressions = as_progress(progress).track(read_clicks(Path(log)), "reading", "impressions")
+    read = read_clicks(Path(log), log_format)
+    impressions = as_progress(progress).track(read, "reading", "impressions")
     tally = Tally.of(impressions)
     judged = judge(tally, ClickSettings(eta=eta, relevant=relevant, looks=looks))
     write_made(Path(output), judged.queries, judged.qrels, judged.origin)

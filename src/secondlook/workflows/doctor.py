@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 from dataclasses import asdict, dataclass
@@ -96,7 +95,7 @@ def doctor(*, url: str | None = None, index: str | Path | None = None) -> Diagno
         accelerators=machine.accelerators() if packages.get("torch", {}).get("torch") else None,
         packages=packages,
         install={part: _how_to_get(part) for part in packages if None in packages[part].values()},
-        engines=engines(packages, url),
+        engines=engines(url),
         index=verified(Path(index)) if index else None,
     )
 
@@ -140,20 +139,18 @@ def installed(wanted: list[str]) -> dict[str, dict[str, str | None]]:
     return versions
 
 
-def engines(
-    packages: Mapping[str, Mapping[str, str | None]], url: str | None
-) -> dict[str, dict[str, Any]]:
+def engines(url: str | None) -> dict[str, dict[str, Any]]:
     """Engine → whether it can be used, and what there is to say of it."""
-    bm25s = packages[CORE].get("bm25s")
-    client = packages.get("opensearch", {}).get("opensearch-py")
-    reachable, cluster = _cluster(url) if url else (True, "name a cluster with --url to check it")
-    return {
-        "bm25s": {"usable": bm25s is not None, "note": "in process"},
-        "opensearch": {
-            "usable": client is not None and reachable,
-            "note": cluster if client else "its client is not installed",
-        },
-    }
+    from secondlook.errors import SecondlookError
+    from secondlook.retrieve.engines import ENGINES
+
+    states: dict[str, dict[str, Any]] = {}
+    for name in ENGINES.names():
+        try:
+            states[name] = ENGINES[name].check(url)._asdict()
+        except SecondlookError as problem:  # of a package that adds one
+            states[name] = {"usable": False, "note": str(problem)}
+    return states
 
 
 def verified(folder: Path) -> str:
@@ -163,23 +160,6 @@ def verified(folder: Path) -> str:
     index = open_index(folder)
     index.verify()
     return f"{folder} is as it was made: {index.card.documents:,} documents, {index.card.engine}"
-
-
-def _cluster(url: str) -> tuple[bool, str]:
-    """Whether a search engine answers there, asked as the engine asks, and what was heard."""
-    from secondlook.errors import SecondlookError
-    from secondlook.retrieve.access import Access, Route, plain_urls
-    from secondlook.retrieve.cluster import Cluster
-
-    try:
-        access = Access.from_environment(os.environ)
-        cluster = Cluster.connect(Route.named_by_user(access, plain_urls([url])))
-        version = cluster.request("GET", "/", needs=("version",), within=5)["version"]
-        return True, f"{url} is {version.get('distribution', 'elasticsearch')} {version['number']}"
-    except SecondlookError as problem:
-        return False, str(problem)
-    except (KeyError, TypeError, AttributeError):
-        return False, f"{url} answers, but is not a search engine"
 
 
 def _how_to_get(part: str) -> str:

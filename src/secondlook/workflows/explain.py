@@ -35,14 +35,21 @@ def explain(
     from secondlook.types import Query
 
     loaded = Ranker.load(ranker, backend="torch")
-    text, title, ranks = document, "", None
+    text, title, ranks, language = document, "", None, None
     if index is not None:
         engine = open_index(Path(index))
         ranks = standing(Query("", query, query_type), document, engine, loaded, depth)
         (stored,) = engine.fetch([document])
-        text, title = stored.text, stored.title
+        text, title, language = stored.text, stored.title, engine.card.analyzer
     explanation = explain_pair(
-        query, text, loaded, title=title, query_type=query_type, layer=layer, head=head
+        query,
+        text,
+        loaded,
+        title=title,
+        query_type=query_type,
+        layer=layer,
+        head=head,
+        analyzer=language,
     )
     explanation = replace(explanation, standing=ranks)
     if html is not None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Literal
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.retrieve import Index, UpdatableIndex
@@ -22,26 +20,32 @@ def build_index(
     corpus: str | Path,
     folder: str | Path,
     *,
-    engine: Literal["bm25s", "opensearch"] = "bm25s",
+    engine: str = "bm25s",
     corpus_format: str = "auto",
     k1: float = 0.9,
     b: float = 0.4,
+    language: str = "english",
     url: str | Sequence[str] | None = None,
     discover: bool = True,
     name: str | None = None,
     shards: int = 1,
     replicas: int = 0,
+    options: Mapping[str, Any] | None = None,
     replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> SearchIndex:
     """Index a corpus for first-stage retrieval (BM25); gives the opened index.
 
     `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
-    unless `replace` is set. For `engine="opensearch"`: `url` names nodes of the cluster (default:
-    OPENSEARCH_URL, or localhost:9200), `discover` finds the other nodes, `name` is the index on the
-    cluster (default: the folder's name), with so many `shards` and `replicas`.
+    unless `replace` is set. `language` says how words are stemmed and which are stop words:
+    "german", "french", …, "cjk", or "none" for neither. For `engine="opensearch"`: `url` names
+    nodes of the cluster (default: OPENSEARCH_URL, or localhost:9200), `discover` finds the other
+    nodes, `name` is the index on the cluster (default: the folder's name), with so many `shards`
+    and `replicas`. An engine that an installed package adds may take other `options`.
     """
-    from secondlook.errors import IndexProblem, UnknownName
+    from secondlook.data.formats import corpus_file
+    from secondlook.errors import DuplicateId, IndexProblem
+    from secondlook.retrieve.engines import ENGINES
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
 
@@ -49,24 +53,24 @@ def build_index(
     if (target / CARD).exists() and not replace:
         raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
     documents = _Documents(str(corpus), corpus_format, as_progress(progress))
-    if engine == "bm25s":
-        return SearchIndex(_build_bm25(target, documents, k1, b))
-    if engine != "opensearch":
-        raise UnknownName("engine", engine, ("bm25s", "opensearch"))
-    from secondlook.retrieve.access import Access
-    from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
-
-    urls = [url] if isinstance(url, str) else url or Access.from_environment(os.environ).urls
-    settings = OpenSearchSettings(
-        urls=tuple(urls or ["http://localhost:9200"]),
-        discover=discover,
-        name=name or target.name,
-        shards=shards,
-        replicas=replicas,
+    chosen = ENGINES[engine]
+    settings = chosen.options(
+        target,
         k1=k1,
         b=b,
+        analyzer=language,
+        url=url,
+        discover=discover,
+        name=name,
+        shards=shards,
+        replicas=replicas,
+        **options or {},
     )
-    return SearchIndex(OpenSearchIndex.build(target, documents, settings))
+    try:
+        return SearchIndex(chosen.build(target, documents, settings))
+    except DuplicateId as twice:
+        path = corpus_file(str(corpus), corpus_format)
+        raise (twice.in_file(path) if path else twice) from twice
 
 
 def add_documents(
@@ -114,15 +118,3 @@ class _Documents:
 
         documents = read_corpus(self.source, self.corpus_format)
         return self._progress.track(documents, self._doing, "documents")
-
-
-def _build_bm25(folder: Path, documents: _Documents, k1: float, b: float) -> Index:
-    from secondlook.data.formats import corpus_file
-    from secondlook.errors import DuplicateId
-    from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
-
-    try:
-        return Bm25Index.build(folder, documents, Bm25Settings(k1=k1, b=b))
-    except DuplicateId as twice:
-        path = corpus_file(documents.source, documents.corpus_format)
-        raise (twice.in_file(path) if path else twice) from twice

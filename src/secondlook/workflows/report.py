@@ -134,10 +134,13 @@ def _facets(
     base: Sequence[Ranking],
     known: Mapping[str, Document],
 ) -> list[Facet]:
+    from secondlook.analyze import DEFAULT, analyzer
     from secondlook.evaluate.breakdown import document_facets, first_stage_facet, query_facets
-    from secondlook.retrieve.analyze import EnglishAnalyzer
+    from secondlook.retrieve.folder import CARD, read_card
 
-    terms = EnglishAnalyzer().terms
+    folder = Path(about.corpus or "")
+    indexed = about.corpus is not None and (folder / CARD).is_file()
+    terms = analyzer(read_card(folder).analyzer if indexed else DEFAULT).terms
     facets = query_facets(_typed(about, queries), _split_words(about))
     facets.append(first_stage_facet(qrels, base, about.relevant_from))
     if known:

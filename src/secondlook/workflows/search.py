@@ -51,6 +51,8 @@ class SearchResult:
     first_stage: tuple[SearchHit, ...]
     reranked: tuple[SearchHit, ...] | None = None
     """None without a re-ranker."""
+    language: str = "english"
+    """Of the index: its analyzer, by which words of the query match."""
 
     @property
     def hits(self) -> tuple[SearchHit, ...]:
@@ -61,7 +63,7 @@ class SearchResult:
         """The stretch of a hit's text, or of its passage, with the most words of the query."""
         from secondlook.retrieve.snippet import snippet
 
-        return snippet(hit.document, self.query, hit.passage)
+        return snippet(hit.document, self.query, hit.passage, self.language)
 
     def to_list(self) -> list[dict[str, Any]]:
         """The hits, for JSON."""
@@ -87,9 +89,8 @@ def search(
     engine, asked = open_index(Path(index)), Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    if ranker is None:
-        return SearchResult(query, top)
-    return SearchResult(query, top, _reranked(str(ranker), asked, first, engine, k))
+    reranked = None if ranker is None else _reranked(str(ranker), asked, first, engine, k)
+    return SearchResult(query, top, reranked, engine.card.analyzer)
 
 
 def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:

@@ -89,6 +89,7 @@ def train_weigher(
     batch: int = 16,
     learning_rate: float = 2e-5,
     max_length: int = 256,
+    language: str = "english",
     seed: int = 1,
     device: str | None = None,
     report_to: Sequence[str] = (),
@@ -116,8 +117,9 @@ def train_weigher(
         batch=batch,
         learning_rate=learning_rate,
         max_length=max_length,
+        analyzer=language,
     )
-    targets = deepct.recalls(read_queries(str(queries)), read_qrels(str(qrels)))
+    targets = deepct.recalls(read_queries(str(queries)), read_qrels(str(qrels)), language)
     documents = reported.track(read_corpus(str(corpus), corpus_format), "reading", "documents")
     passages = [document for document in documents if document.id in targets]
     made_of = {

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secondlook.retrieve.analyze import EnglishAnalyzer
+from secondlook.analyze import analyzer
 
 
 # What Lucene's EnglishAnalyzer gives for the same texts.
@@ -23,12 +23,12 @@ from secondlook.retrieve.analyze import EnglishAnalyzer
     ],
 )
 def test_terms_are_those_of_lucene(text, terms):
-    assert EnglishAnalyzer().terms(text) == terms
+    assert analyzer().terms(text) == terms
 
 
 @given(st.text())
 def test_spans_cut_out_the_words_behind_the_terms(text):
-    analyzer = EnglishAnalyzer()
-    spans = list(analyzer.spans(text))
-    assert [term for _, _, term in spans] == analyzer.terms(text)
-    assert all(analyzer.terms(text[start:end]) == [term] for start, end, term in spans)
+    english = analyzer()
+    spans = list(english.spans(text))
+    assert [term for _, _, term in spans] == english.terms(text)
+    assert all(english.terms(text[start:end]) == [term] for start, end, term in spans)
