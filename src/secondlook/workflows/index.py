@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from secondlook.progress import Progress, ProgressCallback
-    from secondlook.retrieve import Index, UpdatableIndex
+    from secondlook.retrieve import UpdatableIndex
     from secondlook.retrieve.search_index import SearchIndex
     from secondlook.types import Document
 
