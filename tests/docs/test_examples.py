@@ -105,7 +105,7 @@ def test_serve(tmp_path, minilm_folder, monkeypatch):
     port = free_port()
     monkeypatch.setitem(os.environ, "PORT", str(port))
     words = [sys.executable, EXAMPLES / "serve.py", minilm_folder]
-    with served(words, tmp_path, port):
+    with served(words, tmp_path, port, patience=400):
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/v1/search",
             json.dumps({"query": "invaders of the Rhine", "k": 3}).encode(),
