@@ -10,7 +10,7 @@ SAMPLE = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "qu
 
 index = sl.build_index(SAMPLE / "corpus.jsonl", "my.index", replace=True)
 qrels = sl.load_qrels(SAMPLE / "qrels" / "test.tsv")
-queries = [q for q in sl.load_queries(SAMPLE / "queries.jsonl") if q.id in qrels][:40]
+queries = [q for q in sl.load_queries(SAMPLE / "queries.jsonl") if q.id in qrels][:25]
 qrels = {query.id: qrels[query.id] for query in queries}
 
 bm25 = index.retrieve(queries, k=10)

@@ -7,11 +7,11 @@ import secondlook as sl
 
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "sentence-transformers/all-MiniLM-L6-v2"
 SAMPLE = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "quickstart"
-QUERIES = 24  # all 800 take some minutes
+QUERIES = 8  # all 800 take some minutes
 
 RECIPE = """
 [encode]
-max_length = 128
+max_length = 96
 
 [data]
 train = ["train.parquet"]
@@ -25,7 +25,7 @@ phase = "listwise"
 positives = 1
 negatives = 3
 epochs = 1
-batch = 8
+batch = 4
 learning_rate = 2e-5
 """
 
@@ -39,7 +39,7 @@ for split in ("train", "dev"):
         SAMPLE / "queries.jsonl",
         f"{split}.tsv",
         f"{split}.parquet",
-        ranks=(1, 10),
+        ranks=(1, 5),
         keep_all=validates,
     )
     print(split, counts)

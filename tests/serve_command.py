@@ -15,13 +15,13 @@ def free_port():
 
 
 @contextmanager
-def served(words, folder, port=None):
+def served(words, folder, port=None, patience=120):
     """The server that a command starts, ready to be asked; its page is there."""
     port = port or (words[words.index("--port") + 1] if "--port" in words else "8080")
     with (folder / "serve.log").open("w") as log:
         server = subprocess.Popen(words, cwd=folder, stderr=log)
     try:
-        for _ in range(600):
+        for _ in range(5 * patience):
             assert server.poll() is None, (folder / "serve.log").read_text()
             try:
                 page = urllib.request.urlopen(f"http://127.0.0.1:{port}/")

@@ -8,8 +8,9 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-from test_pages import problem_with
 from test_tutorial import BASE, ROOT, SAMPLE, steps
+
+import secondlook as sl
 
 NOTEBOOK = ROOT / SAMPLE / "quickstart.ipynb"
 
@@ -32,10 +33,12 @@ def test_it_is_kept_without_what_a_run_left(cells):
     assert not re.search(r"/(home|root|tmp|work|Users)/", NOTEBOOK.read_text(encoding="utf-8"))
 
 
-def test_its_commands_are_ones_the_command_line_takes(code):
-    lines = re.findall(r"^!\{SECONDLOOK\} (.*)$", code, re.MULTILINE)
-    assert {line: problem_with(f"secondlook {line}") for line in lines} == dict.fromkeys(lines)
-    assert [line.split()[0] for line in lines] == ["warm", "export"]
+def test_it_uses_the_public_interface_alone(code):
+    imports = re.findall(r"^(?:import|from) (secondlook[\w.]*)", code, re.MULTILINE)
+    assert imports == ["secondlook"]
+    used = set(re.findall(r"\bsl\.(\w+)", code))
+    assert used
+    assert used <= set(sl.__all__)
 
 
 def test_it_takes_the_road_of_the_tutorial(code):
@@ -52,7 +55,7 @@ def test_it_takes_the_road_of_the_tutorial(code):
 @pytest.mark.timeout(3600)
 def test_it_runs_from_top_to_bottom(tmp_path, minilm_folder):
     pytest.importorskip("ipykernel")
-    pytest.importorskip("pyterrier")
+    pytest.importorskip("pandas")
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
     copytree(ROOT / SAMPLE, tmp_path / "quickstart")

@@ -101,6 +101,14 @@ def test_the_noise_of_a_gain_by_hand():
     assert Gain.between(Validated(0.5, {"a": 0.5}), Validated(0.9, {"a": 0.9})).within_noise
 
 
+def test_what_one_query_gains_is_no_reason_to_keep_a_training():
+    start = Validated(0.5, {"a": 0.5, "b": 0.5, "c": 0.5})
+    assert not Gain.between(start, Validated(0.6, {"a": 0.8, "b": 0.5, "c": 0.5})).accepted
+    assert Gain.between(start, Validated(0.6, {"a": 0.8, "b": 0.6, "c": 0.4})).accepted
+    assert not Gain.between(start, Validated(0.4, {"a": 0.3, "b": 0.4, "c": 0.5})).accepted
+    assert Gain.between(Validated(0.5, {"a": 0.5}), Validated(0.9, {"a": 0.9})).accepted
+
+
 def test_a_gain_within_the_noise_is_said(warm, many, tmp_path):
     few = replace(many, validate=tmp_path / "few.parquet")
     write_groups(few.validate, invent(4, candidates=12, seed=9), about={})

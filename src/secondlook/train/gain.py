@@ -21,13 +21,24 @@ class Gain:
     standard_error: float
     """Infinite for a single query."""
     queries: int
+    changed: int
+    """Queries whose own figure is another than at the start."""
 
     @classmethod
     def between(cls, start: Validated, later: Validated) -> Gain:
         """Of the same queries, each compared with itself."""
         own = [value - start.per_query[query] for query, value in later.per_query.items()]
         error = stdev(own) / sqrt(len(own)) if len(own) > 1 else float("inf")
-        return cls(later.mean - start.mean, error, len(own))
+        return cls(later.mean - start.mean, error, len(own), sum(map(bool, own)))
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the training is better than its start by the figures of more than one query.
+
+        Two documents of nearly equal scores change places by rounding alone, and so differently
+        in bf16 and in fp32; what a single query gains is no reason to keep a training.
+        """
+        return self.mean > 0 and (self.changed > 1 or self.queries == 1)
 
     @property
     def within_noise(self) -> bool:

@@ -25,7 +25,7 @@ from secondlook.train import processes
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.deadline import StopsAt
 from secondlook.train.draw import Draw, Usable, usable
-from secondlook.train.gain import Verdict
+from secondlook.train.gain import Gain, Verdict
 from secondlook.train.groups import Groups
 from secondlook.train.log_odds import into_log_odds
 from secondlook.train.phase import Outcome
@@ -325,7 +325,8 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
             run.best.choices,
             run.best.averaged,
             # a head that was never trained is no start to go back to
-            rejected=run.best.validated.mean <= run.at_start.mean and start.settings.trained,
+            rejected=start.settings.trained
+            and not Gain.between(run.at_start, run.best.validated).accepted,
         )
         place.watch.say(verdict.message())
         metrics |= verdict.metrics()
