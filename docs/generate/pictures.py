@@ -1,77 +1,18 @@
-"""The pictures of the explanation pages, as SVG.
+"""The pictures of the documentation, as SVG: of the concepts, and of the front page.
 
     python docs/generate/pictures.py
 
-A test holds the committed files to what this makes.
+A test compares the committed files with what this draws.
 """
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
-PLACE = Path(__file__).parents[1] / "explanation" / "images"
+from drawing import AMBER, GREY, RED, TEAL, WHITE, Picture
+from front_page import gains, pipeline
 
-TEAL, AMBER, GREY, RED, WHITE = "#b2dfdb", "#ffe0b2", "#eceff1", "#ffcdd2", "#ffffff"
-_STYLE = (
-    "text{font:14px ui-sans-serif,system-ui,sans-serif;fill:#263238}"
-    ".small{font-size:12px;fill:#546e7a}.mono{font-family:ui-monospace,monospace;font-size:13px}"
-)
-
-
-class Picture:
-    """Shapes on a white sheet, with what they show in words."""
-
-    def __init__(self, width: int, height: int, title: str) -> None:
-        self.width, self.height, self.title = width, height, title
-        self.shapes: list[str] = []
-
-    def box(self, x: float, y: float, w: float, h: float, text: str, fill: str = GREY) -> None:
-        """A rectangle with its text in the middle, one line for each of the text's."""
-        self.shapes.append(
-            f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="5" fill="{fill}" '
-            'stroke="#78909c"/>'
-        )
-        lines = text.split("\n")
-        for n, line in enumerate(lines):
-            self.say(x + w / 2, y + h / 2 + 5 + 17 * (n - (len(lines) - 1) / 2), line, "middle")
-
-    def say(self, x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> None:
-        """A line of text; `kind` is small or mono."""
-        self.shapes.append(
-            f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
-        )
-
-    def arrow(self, x1: float, y1: float, x2: float, y2: float, colour: str = "#455a64") -> None:
-        """A line with a head."""
-        self.shapes.append(
-            f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{colour}" stroke-width="1.6" '
-            'marker-end="url(#head)"/>'
-        )
-
-    def row(self, x: float, y: float, tokens: list[tuple[str, str]], gap: float = 4) -> list[float]:
-        """Tokens side by side, (text, colour) each; where their middles are."""
-        middles = []
-        for text, fill in tokens:
-            width = 14 + 8.2 * len(text)
-            self.box(x, y, width, 28, text, fill)
-            middles.append(x + width / 2)
-            x += width + gap
-        return middles
-
-    def svg(self) -> str:
-        """The file's text."""
-        shapes = "\n".join(self.shapes)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
-            f'width="{self.width}" height="{self.height}" role="img">\n'
-            f"<title>{escape(self.title)}</title>\n<style>{_STYLE}</style>\n"
-            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-            'markerHeight="7" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="#455a64"/>'
-            "</marker></defs>\n"
-            f'<rect width="{self.width}" height="{self.height}" rx="8" fill="{WHITE}"/>\n'
-            f"{shapes}\n</svg>\n"
-        )
+DOCS = Path(__file__).parents[1]
 
 
 def monobert() -> Picture:
@@ -328,11 +269,20 @@ PICTURES = {
 }
 
 
+def files() -> dict[str, str]:
+    """Every picture's file, by its path below docs, with its text."""
+    drawn = {f"explanation/images/{name}.svg": draw().svg() for name, draw in PICTURES.items()}
+    for name, picture in (("pipeline", pipeline()), ("gains", gains(DOCS / "results"))):
+        drawn[f"images/{name}.svg"] = picture.svg()
+        drawn[f"images/{name}-dark.svg"] = picture.svg(dark=True)
+    return drawn
+
+
 def main() -> None:
     """Write all pictures."""
-    PLACE.mkdir(parents=True, exist_ok=True)
-    for name, draw in PICTURES.items():
-        (PLACE / f"{name}.svg").write_text(draw().svg(), encoding="utf-8")
+    for name, text in files().items():
+        (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
+        (DOCS / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import re
 import textwrap
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,9 +25,73 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages to those that are written."""
     from mkdocs.structure.files import File
 
-    for name, page in (("cli", cli_page()), ("recipes", recipes_page()), ("api", api_page())):
+    pages = {
+        "python-api": python_api_page(),
+        "cli": cli_page(),
+        "recipes": recipes_page(),
+        "api": api_page(),
+    }
+    for name, page in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=page))
     return files
+
+
+def python_api_page() -> str:
+    """Every public name of the package; mkdocstrings puts signature and docstring in its place.
+
+    A public name without a docstring ends the build.
+    """
+    import secondlook
+
+    parts = [
+        "# Python API",
+        "    import secondlook as sl",
+        "These names are public: [what that promises](versions.md). All other modules are private.",
+    ]
+    for title, names in _by_kind(secondlook).items():
+        parts.append(f"## {title}")
+        parts += [_python_object(secondlook, name) for name in names]
+    return "\n\n".join(parts) + "\n"
+
+
+def _by_kind(package: Any) -> dict[str, list[str]]:  # noqa: ANN401 - a module
+    """The public names of a package: functions first, then classes, protocols, errors, aliases."""
+    kinds: dict[str, list[str]] = {
+        "Functions": [],
+        "Classes": [],
+        "Protocols": [],
+        "Errors": [],
+        "Type aliases": [],
+    }
+    for name in package.__all__:
+        if not name.startswith("__"):
+            kinds[_kind(getattr(package, name))].append(name)
+    return {title: names for title, names in kinds.items() if names}
+
+
+def _kind(value: object) -> str:
+    if inspect.isfunction(value):
+        return "Functions"
+    if get_origin(value) is not None or not isinstance(value, type):
+        return "Type aliases"
+    if getattr(value, "_is_protocol", False):
+        return "Protocols"
+    return "Errors" if issubclass(value, Exception) else "Classes"
+
+
+def _python_object(package: Any, name: str) -> str:  # noqa: ANN401 - a module
+    """Where mkdocstrings finds a public name: in the module that defines it."""
+    value = getattr(package, name)
+    if _kind(value) == "Type aliases":
+        where = f"{package.__name__}.types.{name}"
+    elif not value.__doc__:
+        raise ValueError(f"the public name secondlook.{name} has no docstring")
+    else:
+        where = f"{value.__module__}.{value.__qualname__}"
+    return (
+        f"::: {where}\n    options:\n      heading: sl.{name}\n      toc_label: {name}\n"
+        "      heading_level: 3"
+    )
 
 
 def cli_page() -> str:

@@ -1,6 +1,7 @@
 """The pages tell the truth: commands that exist, pictures and reference as the code makes them."""
 
 import importlib.util
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 
+import secondlook
+from markdown_code import fenced, shell_lines
 from secondlook.cli import app
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
 
@@ -17,10 +20,12 @@ COMMAND = typer.main.get_command(app)
 
 
 def generator(name):
-    place = ROOT / "docs" / "generate" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"generate_{name}", place)
+    folder = ROOT / "docs" / "generate"
+    spec = importlib.util.spec_from_file_location(f"generate_{name}", folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(folder)  # as when it is run as a script
+        spec.loader.exec_module(module)
     return module
 
 
@@ -31,10 +36,10 @@ def reference():
 
 def commands(page):
     """Complete `secondlook …` lines of a page's code blocks; those with an ellipsis are not."""
-    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
-    for line in re.findall(r"^(?:    |    torchrun .* -m )(secondlook .*)$", text, re.MULTILINE):
-        if "…" not in line:
-            yield line
+    for line in shell_lines(page.read_text(encoding="utf-8")):
+        command = re.fullmatch(r"(?:torchrun .* -m )?(secondlook .*)", line)
+        if command and "…" not in line:
+            yield command[1]
 
 
 def mentions(page):
@@ -109,21 +114,82 @@ def test_wrong_commands_are_told():
 
 def test_the_readme_shows_the_verbs_a_newcomer_needs():
     shown = {line.split()[1] for line in commands(ROOT / "README.md")}
-    assert {"index", "retrieve", "warm", "rerank", "compare", "train", "serve"} <= shown
+    assert {"index", "retrieve", "warm", "rerank", "compare", "tune", "serve"} <= shown
+
+
+def test_the_readme_is_one_screen_and_shows_what_the_front_page_shows():
+    readme, front = (
+        (ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/index.md")
+    )
+    assert len(readme.splitlines()) <= 70
+    for language in ("python", "shell"):
+        assert len(fenced(readme, language)) == 1
+        assert fenced(readme, language) == fenced(front, language)
 
 
 def test_files_that_the_readme_links_to_are_there():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    linked = re.findall(r"\]\(([^)#]+)", text)
-    assert linked
+    linked = re.findall(r'(?:\]\(|src="|srcset=")([^)#"]+)', text)
+    assert len([one for one in linked if one.endswith(".png")]) == 2
     assert [one for one in linked if not (ROOT / one).is_file()] == []
 
 
 def test_the_pictures_are_what_their_script_draws():
-    pictures = generator("pictures")
-    drawn = {f"{name}.svg": draw().svg() for name, draw in pictures.PICTURES.items()}
-    there = {p.name: p.read_text(encoding="utf-8") for p in pictures.PLACE.glob("*.svg")}
+    drawn = generator("pictures").files()
+    folders = {ROOT / "docs" / Path(name).parent for name in drawn}
+    there = {
+        file.relative_to(ROOT / "docs").as_posix(): file.read_text(encoding="utf-8")
+        for folder in folders
+        for file in folder.glob("*.svg")
+    }
     assert there == drawn, "run: python docs/generate/pictures.py"
+
+
+def test_the_chart_of_the_front_page_has_the_figures_of_the_results_pages(tmp_path):
+    page = (
+        "# Title\n\n| nDCG@10 | BM25 | trained |\n|---|---|---|\n| Set, 60 | .248 | **.556** |\n\n"
+    )
+    (tmp_path / "page.md").write_text(page)
+    row = generator("front_page").table_row
+    assert row(tmp_path / "page.md", "Set") == {
+        "nDCG@10": "Set, 60",
+        "BM25": ".248",
+        "trained": ".556",
+    }
+    with pytest.raises(ValueError, match=r"page\.md has no row that begins with 'Other'"):
+        row(tmp_path / "page.md", "Other")
+
+
+def test_the_overview_of_the_results_has_every_page_with_its_finding():
+    results = ROOT / "docs" / "results"
+    page = generator("navigation").results_page(results)
+    rows = re.findall(r"^\| \[.+\]\((.+\.md)\) \| (.+) \|$", page, re.MULTILINE)
+    assert [name for name, _ in rows] == sorted(one.name for one in results.glob("*.md"))
+    assert (
+        "gate.md",
+        "`secondlook compare` reports a difference where there is none in 3.1% of 1,000 trials.",
+    ) in rows
+
+
+def test_every_public_name_is_on_the_page_of_the_python_api(reference):
+    page = reference.python_api_page()
+    shown = re.findall(r"^      heading: sl\.(\w+)$", page, re.MULTILINE)
+    assert sorted(shown) == sorted(name for name in secondlook.__all__ if name != "__version__")
+    for name in shown:
+        assert not inspect.ismodule(getattr(secondlook, name))
+
+
+def test_a_public_name_without_a_docstring_ends_the_build(reference, monkeypatch):
+    monkeypatch.setattr(secondlook.Hit, "__doc__", None)
+    with pytest.raises(ValueError, match=r"secondlook\.Hit has no docstring"):
+        reference.python_api_page()
+
+
+def test_examples_of_docstrings_become_blocks_of_code():
+    text = "What it gives.\n\n>>> f(1)  # doctest: +SKIP\n1\n\nMore."
+    expected = "What it gives.\n\n\n```pycon\n>>> f(1)\n1\n```\n\nMore."
+    assert generator("docstrings").fenced(text) == expected
+    assert generator("docstrings").fenced(">>> f(1)") == "\n```pycon\n>>> f(1)\n```"
 
 
 def test_the_reference_has_every_verb_with_every_option(reference):

@@ -1,4 +1,4 @@
-"""The README's commands are run as they stand, one after the other, on a small sample.
+"""The code of the README and of "Commands by task" is run as it stands, on a small sample.
 
 In small means: a base of random weights under the name of the real one, `recipes/cpu.toml` with as
 many tokens as that base reads, and a ranker that is put in place though it need not be better.
@@ -6,7 +6,6 @@ many tokens as that base reads, and a ranker that is put in place though it need
 
 import gzip
 import json
-import re
 import shlex
 import sys
 from itertools import product
@@ -14,14 +13,19 @@ from pathlib import Path
 
 import pytest
 
+import secondlook as secondlook_package
 import tiny
 from command_line import in_process, secondlook
+from markdown_code import fenced, shell_lines
 from quickstart_sample import small_sample
 from serve_command import free_port, served
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-LINES = re.findall(r"^    (secondlook .*)$", TEXT, re.MULTILINE)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+LINES = [
+    line for page in (README, COMMANDS) for line in shell_lines(page) if line.startswith("second")
+]
 CLUSTER = "http://localhost:9200"
 EXPERIMENT = """
 qrels = ["qrels/test.tsv"]
@@ -71,11 +75,12 @@ def write_what_was_judged_and_clicked(folder):
         qrels.writelines(f"{query}\t{document}\t{good:d}\n" for query, document, good in more)
 
 
-def test_every_command_of_the_readme_runs(folder):
+def test_every_command_of_the_readme_and_the_commands_by_task_runs(folder):
     pytest.importorskip("fastapi")
     pytest.importorskip("matplotlib")
     done = []
-    for line in LINES:
+    lines = list(reversed(dict.fromkeys(reversed(LINES))))  # what stands on both pages, once
+    for line in lines:
         words = shlex.split(line, comments=True)[1:]
         if CLUSTER in words:
             continue  # below
@@ -90,17 +95,26 @@ def test_every_command_of_the_readme_runs(folder):
         in_process(*words)
         done.append(words[0])
     assert {"index", "retrieve", "rerank", "compare", "tune", "train", "report"} <= set(done)
-    assert len(done) == len(LINES) - 2  # served, or below
+    assert len(done) == len(lines) - 2  # served, or below
     for made in ("better.ranker", "tuned/ranker", "by-clicks/ranker", "why.html", "report.html"):
         assert (folder / made).exists()
-    (program,) = re.findall(
-        r"^    (from secondlook import .*?)\n\n(?=\S)", TEXT, re.MULTILINE | re.DOTALL
-    )
-    exec(program.replace("\n    ", "\n"))
+
+
+@pytest.mark.skipif(not hasattr(secondlook_package, "build_index"), reason="no build_index yet")
+def test_the_python_of_the_readme_runs(folder, capsys):
+    (program,) = fenced(README, "python")
+    names = {}
+    exec(program, names)
+    assert {ranking.query_id for ranking in names["second"]} == {
+        ranking.query_id for ranking in names["bm25"]
+    }
+    said = capsys.readouterr().out
+    assert names["result"].verdict in said
+    assert Path(names["result"].report).is_file()
 
 
 @pytest.mark.real
-def test_the_readmes_cluster(folder, three_nodes):
+def test_the_cluster_of_the_commands_by_task(folder, three_nodes):
     (line,) = (line for line in LINES if CLUSTER in line)
     secondlook(*shlex.split(line.replace(CLUSTER, three_nodes.urls[0]), comments=True)[1:])
     query = json.loads((folder / "queries.jsonl").read_text().splitlines()[0])["text"]
