@@ -43,7 +43,7 @@ SIZES = [
 
 
 def main() -> None:
-    heads = "index, GB x 2|text, GB|queries/s|from the cache|second look, cores|its cost"
+    heads = "index, GB x 2|text, GB|queries/s|from the cache|re-ranking, cores|its cost"
     print(f"| passages |{heads}|\n|---|---|---|---|---|---|---|")
     for size in SIZES:
         pairs = size.qps * (1 - size.cached) * size.candidates

@@ -24,7 +24,7 @@ def monobert() -> Picture:
     at = p.row(30, 200, [("[CLS]", GREY), *query, mark, *passage, mark])
     p.say(at[2], 248, "query, 64 tokens at most", "middle", "small")
     p.say(at[8], 248, "passage, cut where the whole is full", "middle", "small")
-    p.box(30, 110, 660, 50, "encoder: in every layer, every token looks at every token", GREY)
+    p.box(30, 110, 660, 50, "encoder: in every layer, every token attends to every token", GREY)
     for x in at:
         p.arrow(x, 198, x, 164)
     p.arrow(at[0], 108, at[0], 66)
@@ -42,8 +42,8 @@ def warm() -> Picture:
     p.row(390, 250, [("[CLS]", GREY), ("document", AMBER), ("tokens", AMBER), ("[SEP]", GREY)])
     p.say(140, 298, "positions from 0", "middle", "small")
     p.say(530, 298, "positions from 0 again", "middle", "small")
-    p.box(30, 160, 240, 56, "looks at itself", TEAL)
-    p.box(390, 160, 280, 56, "looks at itself", AMBER)
+    p.box(30, 160, 240, 56, "attends to itself", TEAL)
+    p.box(390, 160, 280, 56, "attends to itself", AMBER)
     p.arrow(276, 178, 384, 178)
     p.arrow(384, 198, 276, 198)
     p.say(330, 150, "a gate per layer,", "middle", "small")
@@ -64,7 +64,7 @@ def warm() -> Picture:
 
 
 def strm() -> Picture:
-    """Who may look at whom."""
+    """Which token attends to which."""
     tokens = ["what", "is", "bog", "##ue", "[SEP]", "a", "bog", "##us", "claim"]
     word = [0, 1, 2, 2, 3, 4, 5, 5, 6]
     last = [a != b for a, b in zip(word, [*word[1:], -1], strict=True)]
@@ -72,7 +72,7 @@ def strm() -> Picture:
         690, 400, "STRM's mask: inner pieces of a word are seen from inside their word only"
     )
     size, left, top = 32, 110, 80
-    p.say(left, 30, "looked at →", kind="small")
+    p.say(left, 30, "attended to →", kind="small")
     p.say(20, top - 10, "from ↓", kind="small")
     for j, name in enumerate(tokens):
         p.say(left + size * j + size / 2, top - 28 + 16 * (j % 2), name, "middle", "mono")
@@ -222,7 +222,7 @@ def deepct() -> Picture:
 def doc2query() -> Picture:
     """Questions the passage answers, for the index only."""
     p = Picture(
-        720, 220, "doc2query: the first look sees passage and queries, the second the passage"
+        720, 220, "doc2query: BM25 searches passage and queries, the re-ranker reads the passage"
     )
     p.box(30, 80, 180, 50, "passage", AMBER)
     p.arrow(212, 92, 278, 60)
@@ -233,7 +233,7 @@ def doc2query() -> Picture:
     p.arrow(212, 114, 376, 152)
     p.box(380, 138, 310, 40, "index: passage + queries", GREY)
     p.arrow(120, 132, 120, 162)
-    p.box(30, 164, 240, 36, "second look: passage only", TEAL)
+    p.box(30, 164, 240, 36, "re-ranker: passage only", TEAL)
     return p
 
 
