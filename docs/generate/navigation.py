@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
+ICON = Path(__file__).parents[2] / "src" / "secondlook" / "serve" / "page" / "icon.svg"
+
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put a folder's pages where a section of the navigation names the folder."""
@@ -22,11 +24,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the overview of the results."""
+    """Add the overview of the results, and the icon that the search page has."""
     from mkdocs.structure.files import File
 
     page = results_page(Path(config.docs_dir) / "results")
     files.append(File.generated(config, "results/index.md", content=page))
+    files.append(File.generated(config, "images/icon.svg", abs_src_path=str(ICON)))
     return files
 
 

@@ -270,12 +270,15 @@ PICTURES = {
 
 
 def files() -> dict[str, str]:
-    """Every picture's file, by its path below docs, with its text."""
-    drawn = {f"explanation/images/{name}.svg": draw().svg() for name, draw in PICTURES.items()}
-    for name, picture in (("pipeline", pipeline()), ("gains", gains(DOCS / "results"))):
-        drawn[f"images/{name}.svg"] = picture.svg()
-        drawn[f"images/{name}-dark.svg"] = picture.svg(dark=True)
-    return drawn
+    """Every picture's file, light and dark, by its path below docs, with its text."""
+    pictures = {f"explanation/images/{name}": draw() for name, draw in PICTURES.items()}
+    pictures |= {"images/pipeline": pipeline(), "images/gains": gains(DOCS / "results")}
+    sides = (("", False), ("-dark", True))
+    return {
+        f"{name}{side}.svg": picture.svg(dark=dark)
+        for name, picture in pictures.items()
+        for side, dark in sides
+    }
 
 
 def main() -> None:

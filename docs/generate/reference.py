@@ -80,17 +80,13 @@ def _kind(value: object) -> str:
 
 
 def _python_object(package: Any, name: str) -> str:  # noqa: ANN401 - a module
-    """Where mkdocstrings finds a public name: in the module that defines it."""
+    """A public name for mkdocstrings, which follows it to the module that defines it."""
     value = getattr(package, name)
-    if _kind(value) == "Type aliases":
-        where = f"{package.__name__}.types.{name}"
-    elif not value.__doc__:
+    if _kind(value) != "Type aliases" and not value.__doc__:
         raise ValueError(f"the public name secondlook.{name} has no docstring")
-    else:
-        where = f"{value.__module__}.{value.__qualname__}"
     return (
-        f"::: {where}\n    options:\n      heading: sl.{name}\n      toc_label: {name}\n"
-        "      heading_level: 3"
+        f"::: {package.__name__}.{name}\n    options:\n      heading_level: 3\n"
+        f"      heading: sl.{name}\n      toc_label: {name}"
     )
 
 

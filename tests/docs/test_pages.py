@@ -145,6 +145,13 @@ def test_the_pictures_are_what_their_script_draws():
     assert there == drawn, "run: python docs/generate/pictures.py"
 
 
+def test_a_picture_with_a_dark_twin_is_shown_by_the_colours_of_the_site(tmp_path):
+    for name in ("both.svg", "both-dark.svg", "one.png"):
+        (tmp_path / name).touch()
+    shown = generator("dark_pictures").with_dark("![x](both.svg) ![y](one.png)", tmp_path)
+    assert shown == "![x](both.svg#only-light)\n![x](both-dark.svg#only-dark) ![y](one.png)"
+
+
 def test_the_chart_of_the_front_page_has_the_figures_of_the_results_pages(tmp_path):
     page = (
         "# Title\n\n| nDCG@10 | BM25 | trained |\n|---|---|---|\n| Set, 60 | .248 | **.556** |\n\n"

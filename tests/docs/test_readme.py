@@ -100,7 +100,6 @@ def test_every_command_of_the_readme_and_the_commands_by_task_runs(folder):
         assert (folder / made).exists()
 
 
-@pytest.mark.skipif(not hasattr(secondlook_package, "build_index"), reason="no build_index yet")
 def test_the_python_of_the_readme_runs(folder, capsys):
     (program,) = fenced(README, "python")
     names = {}
