@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import secondlook as secondlook_package
 import tiny
 from command_line import in_process, secondlook
 from markdown_code import fenced, shell_lines
