@@ -194,7 +194,7 @@ def _usage(verb: Any) -> str:  # noqa: ANN401 - typer's own
 
 def _help(text: str | None) -> str:
     """A verb's docstring as Markdown: what it indents is code, and rich's markup is Markdown's."""
-    from secondlook.cli.help_layout import laid_out
+    from secondlook.terminal.help_layout import laid_out
 
     return "\n".join(
         f"  {line}" if line.startswith("  ") else re.sub(r"\[/?(?:bold|b)\]", "**", line)

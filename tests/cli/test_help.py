@@ -15,7 +15,7 @@ from typer import rich_utils
 from typer.main import get_command
 
 from secondlook.cli import app
-from secondlook.cli.help_layout import laid_out
+from secondlook.terminal.help_layout import laid_out
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HEAVY = ["torch", "transformers", "numpy", "bm25s", "ir_measures", "opensearchpy", "pydantic"]

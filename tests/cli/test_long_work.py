@@ -14,10 +14,10 @@ from command_line import in_process, writing
 from invented import write_deep_sea
 from secondlook import Document
 from secondlook.cli import main, progress
-from secondlook.cli.problems import told
 from secondlook.data import read_corpus
 from secondlook.errors import SecondlookError
 from secondlook.retrieve.snippet import densest, snippet
+from secondlook.terminal.problems import told
 from secondlook.train import plan
 
 

@@ -40,9 +40,9 @@ from secondlook.cli import (
     weigh,
     wire,
 )
-from secondlook.cli.help_layout import VerbApp
-from secondlook.cli.problems import Verbs, exit_code
 from secondlook.errors import SecondlookError
+from secondlook.terminal.help_layout import VerbApp
+from secondlook.terminal.problems import Verbs, exit_code
 
 app = VerbApp(
     name="secondlook",

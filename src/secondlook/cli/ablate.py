@@ -55,7 +55,7 @@ def ablate(
 
       secondlook ablate my.toml -o ablations --test groups/test.parquet --negatives 1 --negatives 5
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.ablate import ablate as workflow
     from secondlook.workflows.ablate import plan
 

@@ -23,7 +23,7 @@ def add(
 
       secondlook add marco.index todays-passages.jsonl
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.index import add_documents
 
     index = add_documents(folder, corpus, corpus_format=corpus_format, progress=Bars())

@@ -55,7 +55,7 @@ def bench(
       secondlook bench my.ranker --engine 'openvino bf16' --engine 'torch fp32'
           --index my.index --queries queries.jsonl -o bench.json
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.bench import bench as run
 
     measured = run(

@@ -51,7 +51,7 @@ def calibrate(
       secondlook calibrate my.ranker --run raw.trec --qrels qrels/dev.tsv
       secondlook calibrate my.ranker --corpus my.index
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.calibrate import calibrate as workflow
 
     result = workflow(

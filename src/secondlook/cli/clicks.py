@@ -66,7 +66,7 @@ def clicks(
       secondlook clicks log.jsonl.gz -o from-clicks
       secondlook clicks log.tsv -o from-clicks --eta 1 --looks 5
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.clicks import clicks as workflow
 
     result = workflow(

@@ -55,7 +55,7 @@ def convert(
       secondlook convert run run.dev.tsv run.dev.trec.gz
       secondlook convert corpus irds:beir/scifact corpus.jsonl.zst
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.convert import convert as convert_file
 
     convert_file(kind.value, source, target, source_format=from_, target_format=to, progress=Bars())

@@ -9,7 +9,7 @@ import typer
 
 from secondlook.cli import arguments as shared  # noqa: TC001 - typer reads them
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
-from secondlook.cli.help_layout import VerbApp
+from secondlook.terminal.help_layout import VerbApp
 
 app = VerbApp(
     name="expand",
@@ -61,7 +61,7 @@ def expand(
       secondlook expand corpus.jsonl.gz --expander my.expander --ranker my.ranker --keep 0.3
           -o expanded.jsonl.gz
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.expand import expand as workflow
 
     result = workflow(
@@ -117,7 +117,7 @@ def train(
       secondlook expand train corpus.jsonl.gz queries.jsonl.gz qrels/train.tsv
           --base google-t5/t5-base -o my.expander
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.expand import train_expander
 
     result = train_expander(

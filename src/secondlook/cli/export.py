@@ -51,7 +51,7 @@ def export(
       secondlook export ranker --to openvino --precision bf16
       secondlook export ranker --to onnx
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.export import export as workflow
 
     result = workflow(ranker, backend=to.value, precision=precision.value, progress=Bars())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.help_layout import VerbApp
+from secondlook.terminal.help_layout import VerbApp
 
 app = VerbApp(
     name="fuse",
@@ -54,7 +54,7 @@ def tune(
           --raw -o raw.trec
       secondlook fuse tune my.ranker --first bm25.trec --raw raw.trec --qrels qrels/dev.tsv
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.fuse import tune_fusion
 
     result = tune_fusion(

@@ -36,7 +36,7 @@ def gap(
 
       secondlook gap corpus.jsonl --ranker my.ranker
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.gap import gap as workflow
 
     result = workflow(

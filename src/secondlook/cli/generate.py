@@ -46,7 +46,7 @@ def generate(
 
       secondlook generate corpus.jsonl --index my.index --expander my.expander -o generated
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.generate import generate as workflow
 
     result = workflow(

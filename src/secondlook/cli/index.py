@@ -67,7 +67,7 @@ def index(
       secondlook index scifact/corpus.jsonl.gz scifact.index
       secondlook index collection.tsv marco.index --engine opensearch --shards 3 --replicas 1
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.index import build_index
 
     built = build_index(

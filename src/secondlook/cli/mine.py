@@ -79,7 +79,7 @@ def mine(
       secondlook mine my.index queries.jsonl qrels/train.tsv -o train.parquet
       secondlook mine my.index queries.jsonl qrels/dev.tsv --run bm25.trec --all -o dev.parquet
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.mine import mine as run_mine
 
     counts = run_mine(

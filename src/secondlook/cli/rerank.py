@@ -68,7 +68,7 @@ def rerank(
       secondlook rerank bm25.trec --index my.index --queries queries.jsonl --ranker my.ranker
           --cascade small.ranker:100 -o reranked.trec
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.rerank import rerank as run_rerank
 
     result = run_rerank(

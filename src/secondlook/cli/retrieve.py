@@ -32,7 +32,7 @@ def retrieve(
 
       secondlook retrieve scifact.index queries.jsonl --judged qrels/test.tsv -o bm25.trec.gz
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.retrieve import retrieve as run
 
     result = run(

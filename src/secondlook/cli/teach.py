@@ -36,7 +36,7 @@ def teach(
       secondlook teach train.parquet --teacher cross-encoder/ms-marco-MiniLM-L6-v2
           -o taught.parquet
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.teach import teach as run
 
     result = run(

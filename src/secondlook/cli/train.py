@@ -62,7 +62,7 @@ def train(
       secondlook train recipes/cpu.toml -o my.ranker --base ./e5-small --data ./groups --dry-run
       secondlook train recipes/monobert.toml -o my.ranker --ray auto --processes 4
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.train import plan
     from secondlook.workflows.train import train as workflow
 

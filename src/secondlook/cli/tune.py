@@ -92,7 +92,7 @@ def tune(
     """
     from rich.console import Console
 
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.tune import tune as run
 
     if clicks is not None and expander is not None:

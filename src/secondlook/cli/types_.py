@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.help_layout import VerbApp
+from secondlook.terminal.help_layout import VerbApp
 
 app = VerbApp(
     name="types",

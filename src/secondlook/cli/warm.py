@@ -56,7 +56,7 @@ def warm(
       secondlook warm ./e5 -o ranker --query-prompt "query: " --document-prompt "passage: "
       secondlook warm ./e5 -o ranker --window 150
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.warm import warm as workflow
 
     result = workflow(

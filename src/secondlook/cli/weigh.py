@@ -10,7 +10,7 @@ import typer
 
 from secondlook.cli import arguments as shared  # noqa: TC001 - typer reads them
 from secondlook.cli.default_verb import ITSELF, DefaultVerb
-from secondlook.cli.help_layout import VerbApp
+from secondlook.terminal.help_layout import VerbApp
 
 app = VerbApp(
     name="weigh",
@@ -63,7 +63,7 @@ def weigh(
       secondlook weigh corpus.jsonl.gz --weigher my.weigher -o weighed.jsonl.gz
       secondlook index weighed.jsonl.gz weighed.index --k1 30 --b 0.4
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.weigh import weigh as workflow
 
     result = workflow(
@@ -118,7 +118,7 @@ def train(
       secondlook weigh train corpus.jsonl.gz queries.jsonl.gz qrels/train.tsv
           --base sentence-transformers/all-MiniLM-L6-v2 -o my.weigher
     """
-    from secondlook.cli.progress import Bars
+    from secondlook.terminal.bars import Bars
     from secondlook.workflows.weigh import train_weigher
 
     result = train_weigher(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from secondlook.progress import Progress
+from secondlook.workflows.tune_files import TuneFiles, file_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ class _Summarised(Protocol):
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(TuneFiles):
     """The stages, and where their results are. A stage whose result is there does nothing."""
 
     data: Path
@@ -66,31 +66,6 @@ class Tuning:
             ("report", self._report),
         ]
 
-    @property
-    def results(self) -> Path:
-        """What the stages made."""
-        return self.output / "stages"
-
-    @property
-    def index(self) -> Path:
-        """The first stage's index."""
-        return self.results / "index"
-
-    @property
-    def judged(self) -> Path:
-        """Queries and judgments: given, or made."""
-        return self.results / "made" if self.clicks or self.expander else self.data
-
-    @property
-    def report(self) -> Path:
-        """The page for people."""
-        return self.output / "report.html"
-
-    @property
-    def shipped(self) -> Path:
-        """The ranker, where it helps."""
-        return self.output / "ranker"
-
     def claim(self) -> None:
         """Raises SecondlookError where the folder holds what was made with other arguments or data.
 
@@ -109,7 +84,7 @@ class Tuning:
         }
         judged = [*self.data.glob("queries.*"), *(self.data / "qrels").glob("*.t*")]
         for name, paths, made in (
-            ("the corpus", [_file(self.data, "corpus")], self.index),
+            ("the corpus", [file_of(self.data, "corpus")], self.index),
             ("queries and judgments", judged, split),
             ("the click log", [self.clicks] if self.clicks else [], made_of),
         ):
@@ -120,7 +95,7 @@ class Tuning:
         from secondlook.workflows.index import build_index
 
         if not self.index.exists():
-            corpus = _file(self.data, "corpus")
+            corpus = file_of(self.data, "corpus")
             card = build_index(corpus, self.index, progress=self.progress).card
             self.progress.say(f"{self.index}: {card.documents:,} documents, {card.engine}")
 
@@ -134,7 +109,7 @@ class Tuning:
         from secondlook.workflows.generate import generate
 
         assert self.expander is not None
-        corpus = _file(self.data, "corpus")
+        corpus = file_of(self.data, "corpus")
         given = partial(generate, corpus, self.index, self.expander)
         self._make(partial(given, device=self.device, progress=self.progress))
 
@@ -208,10 +183,6 @@ class Tuning:
 
         if not (self.ranker("trained").exists() or self.ranker("tuned").exists()):
             train(self)
-
-    def planned(self, name: str) -> Any:  # noqa: ANN401 - a number
-        """A figure of the plan."""
-        return json.loads((self.results / "plan.json").read_text("utf-8"))[name]
 
     def _first_look(self) -> None:
         from secondlook.workflows.retrieve import retrieve
@@ -378,41 +349,3 @@ class Tuning:
 
         if not self.shipped.exists():
             copy(self.ranker("tuned"), self.shipped)
-
-    @property
-    def better(self) -> str:
-        """Whose weights the tuned ranker has: `untuned` or `trained`."""
-        chosen: str = json.loads((self.results / "chosen.json").read_text("utf-8"))["weights"]
-        return chosen
-
-    @property
-    def queries(self) -> Path:
-        """Their texts."""
-        return _file(self.judged, "queries")
-
-    def qrels(self, part: str) -> Path:
-        """The split as it is."""
-        return self.results / "qrels" / f"{part}.tsv"
-
-    def used(self, part: str) -> Path:
-        """What of the split there is time for."""
-        return self.results / "used" / f"{part}.tsv"
-
-    def run(self, name: str, part: str) -> Path:
-        """The run of a ranker over a part of the queries."""
-        return self.results / f"{part}.{name}.trec.gz"
-
-    def ranker(self, name: str) -> Path:
-        """The folder of a ranker."""
-        return self.results / name
-
-
-def _file(folder: Path, name: str) -> Path:
-    from secondlook.errors import SecondlookError
-
-    found = sorted(folder.glob(f"{name}.*"))
-    if not found:
-        raise SecondlookError(
-            f"{folder} has no {name}.jsonl; `secondlook convert` converts other formats"
-        )
-    return found[0]

@@ -38,7 +38,7 @@ class Bars(reported.Progress):
 
     def training(self) -> AbstractContextManager[Watch]:
         """A bar with loss, speed, time left and the last validation."""
-        from secondlook.cli.training_bar import watched
+        from secondlook.terminal.training_bar import watched
 
         return watched()
 

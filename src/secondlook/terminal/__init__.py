@@ -1,0 +1,1 @@
+"""How the command line looks to a person: bars, help, and messages where a verb ends early."""

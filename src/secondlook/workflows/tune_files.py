@@ -1,0 +1,86 @@
+"""Where tuning keeps what its stages make."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TuneFiles:
+    """The files of one tuning, by name; what is in `stages` can be removed, and is made again."""
+
+    data: Path
+    output: Path
+    clicks: Path | None
+    expander: str | None
+
+    @property
+    def results(self) -> Path:
+        """What the stages made."""
+        return self.output / "stages"
+
+    @property
+    def index(self) -> Path:
+        """The first stage's index."""
+        return self.results / "index"
+
+    @property
+    def judged(self) -> Path:
+        """Queries and judgments: given, or made."""
+        return self.results / "made" if self.clicks or self.expander else self.data
+
+    @property
+    def report(self) -> Path:
+        """The page for people."""
+        return self.output / "report.html"
+
+    @property
+    def shipped(self) -> Path:
+        """The ranker, where it helps."""
+        return self.output / "ranker"
+
+    def planned(self, name: str) -> Any:  # noqa: ANN401 - a number
+        """A figure of the plan."""
+        return json.loads((self.results / "plan.json").read_text("utf-8"))[name]
+
+    @property
+    def better(self) -> str:
+        """Whose weights the tuned ranker has: `untuned` or `trained`."""
+        chosen: str = json.loads((self.results / "chosen.json").read_text("utf-8"))["weights"]
+        return chosen
+
+    @property
+    def queries(self) -> Path:
+        """Their texts."""
+        return file_of(self.judged, "queries")
+
+    def qrels(self, part: str) -> Path:
+        """The split as it is."""
+        return self.results / "qrels" / f"{part}.tsv"
+
+    def used(self, part: str) -> Path:
+        """What of the split there is time for."""
+        return self.results / "used" / f"{part}.tsv"
+
+    def run(self, name: str, part: str) -> Path:
+        """The run of a ranker over a part of the queries."""
+        return self.results / f"{part}.{name}.trec.gz"
+
+    def ranker(self, name: str) -> Path:
+        """The folder of a ranker."""
+        return self.results / name
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """The file of this name in a data folder, whatever its format."""
+    from secondlook.errors import SecondlookError
+
+    found = sorted(folder.glob(f"{name}.*"))
+    if not found:
+        raise SecondlookError(
+            f"{folder} has no {name}.jsonl; `secondlook convert` converts other formats"
+        )
+    return found[0]
