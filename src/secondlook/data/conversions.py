@@ -34,7 +34,12 @@ _GRADE = "label", "relevance", "grade"
 
 
 def load_queries(given: Queries, query_format: str = "auto") -> list[Query]:
-    """The queries, in the order given. One text alone is given as a list of one."""
+    """The queries, in the order given. One text alone is given as a list of one.
+
+    >>> import secondlook as sl
+    >>> sl.load_queries(["cats land", "tide"])[1].text
+    'tide'
+    """
     if isinstance(given, str | Path):
         return list(read_queries(given, query_format))
     if is_dataframe(given):
@@ -71,7 +76,12 @@ def rankings_of(given: RunLike, run_format: str = "auto") -> Iterable[Ranking]:
 
 
 def load_qrels(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
-    """The judgments: query id → document id → grade."""
+    """The judgments: query id → document id → grade.
+
+    >>> import secondlook as sl
+    >>> sl.load_qrels({"q1": {"d1": 1}})
+    {'q1': {'d1': 1}}
+    """
     if isinstance(given, str | Path):
         return read_qrels(given, qrels_format)
     if is_dataframe(given):
@@ -86,7 +96,12 @@ def load_qrels(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
 
 
 def qrels_to_dataframe(qrels: Qrels) -> Any:  # noqa: ANN401 - pandas may not be installed
-    """The judgments as a DataFrame with the columns `query_id`, `doc_id` and `relevance`."""
+    """The judgments as a DataFrame with the columns `query_id`, `doc_id` and `relevance`.
+
+    >>> import secondlook as sl
+    >>> list(sl.qrels_to_dataframe({"q1": {"d1": 1}}).columns)
+    ['query_id', 'doc_id', 'relevance']
+    """
     rows = [
         {"query_id": query, "doc_id": doc_id, "relevance": grade}
         for query, judged in qrels.items()

@@ -129,7 +129,13 @@ def write_queries(path: Path | str, queries: Iterable[Query], format: str = "aut
 
 
 def write_qrels(path: Path | str, qrels: Qrels, format: str = "auto") -> None:
-    """Write the judgments; likewise. A query without any leaves no trace."""
+    """Write the judgments; likewise. A query without any leaves no trace.
+
+    >>> import secondlook as sl
+    >>> sl.write_qrels("judged.tsv", {"q1": {"d1": 1}})
+    >>> sl.load_qrels("judged.tsv")
+    {'q1': {'d1': 1}}
+    """
     lines_of = _writer("qrels", _QRELS_LINES, path, format)
     _some(filter(None, qrels.values()))
     write_lines(Path(path), lines_of(qrels))

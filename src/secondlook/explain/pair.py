@@ -51,6 +51,12 @@ def explain(
     and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
     exported ranker gives no attention: load it with `backend="torch"` for that. Words of both texts
     match by `analyzer`, the index's; by the language of the ranker's markers where none is named.
+
+    >>> import secondlook as sl
+    >>> ranker = sl.Ranker.from_biencoder("intfloat/e5-small")
+    >>> why = sl.explain_score("where is the river", "the river is in the sea", ranker)
+    >>> [word.text for word in why.document_words][:2]
+    ['the', 'river']
     """
     asked, whole = Query("", query, query_type), Document("", document, title)
     scored = ranker.scored([(asked, whole)])

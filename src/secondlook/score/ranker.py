@@ -106,6 +106,11 @@ class Ranker:
 
         `same_on_any_machine` is for jobs whose parts run on several: how many cores there are then
         decides nothing about a batch, so that no score differs in its last bit.
+
+        >>> import secondlook as sl
+        >>> scores = sl.Ranker.load("my.ranker").predict([("cats land", "a cat falls")])
+        >>> bool(0 <= scores[0] <= 1)
+        True
         """
         folder = locate(source)
         settings, tokenizer, run = open_backend(
@@ -136,7 +141,9 @@ class Ranker:
         is given: then it is written there, to be fine-tuned, exported or served.
 
         >>> import secondlook as sl
-        >>> ranker = sl.Ranker.from_biencoder("intfloat/e5-small")  # doctest: +SKIP
+        >>> ranker = sl.Ranker.from_biencoder("intfloat/e5-small")
+        >>> len(ranker.rank("cats land", ["a cat falls", "the tide"], top_k=1))
+        1
         """
         from secondlook.score.warm import from_biencoder, make_warm
 
@@ -161,6 +168,12 @@ class Ranker:
         `queries` and `rankings` are objects, dicts, DataFrames or files, matched by query id;
         `corpus` holds the texts, as an index does. With `depth`, only the top candidates are
         scored, and the others stay below them in their old order.
+
+        >>> import secondlook as sl
+        >>> index, ranker = sl.open_index("my.index"), sl.Ranker.load("my.ranker")
+        >>> bm25 = index.retrieve("queries.jsonl", k=3)
+        >>> len(ranker.rerank("queries.jsonl", bm25, index))
+        3
         """
         from secondlook.score.reranking import rerank_run
 

@@ -42,6 +42,11 @@ def build_index(
     nodes of the cluster (default: OPENSEARCH_URL, or localhost:9200), `discover` finds the other
     nodes, `name` is the index on the cluster (default: the folder's name), with so many `shards`
     and `replicas`. An engine that an installed package adds may take other `options`.
+
+    >>> import secondlook as sl
+    >>> index = sl.build_index("corpus.jsonl", "my.index")
+    >>> index.retrieve(["cats land on their feet"], k=2)
+    <Run 'bm25s': 1 queries, 2 hits>
     """
     from secondlook.data.formats import corpus_file
     from secondlook.errors import DuplicateId, IndexProblem

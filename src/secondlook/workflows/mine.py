@@ -46,6 +46,11 @@ def mine(
     validation. `random` negatives more come from the whole corpus; `judged` adds all documents
     judged not relevant. `add_positives` adds positives that are not among the candidates (None:
     unless all are kept). `ray` is the address of a Ray cluster, or "local". Gives what was counted.
+
+    >>> import secondlook as sl
+    >>> counts = sl.mine("my.index", "queries.jsonl", "qrels/train.tsv", "train.parquet")
+    >>> counts.queries > 0
+    True
     """
     from secondlook.data import read_qrels, read_queries
     from secondlook.data.origin import read_origin

@@ -51,6 +51,10 @@ def report(experiment: str | Path, output: str | Path, *, seed: int = 0) -> Repo
     `experiment` is a TOML file that names judgments, queries and runs, and the corpus and the
     re-ranker if the report is to show texts and training. The page is one file and needs no
     network.
+
+    >>> import secondlook as sl
+    >>> sl.report("experiment.toml", "report.html").path.name
+    'report.html'
     """
     import numpy as np
 

@@ -60,6 +60,9 @@ def serve(
     default first. `index` adds search. `keys` is a file of API keys; without one, only this machine
     is served, unless `no_keys` is set. `hosts` are the host names to answer to (default: any, on
     loopback only its own), `proxies` the addresses whose X-Forwarded-For is believed.
+
+    >>> import secondlook as sl
+    >>> sl.serve_ranker("my.ranker", index="my.index", port=8000)  # doctest: +SKIP
     """
     settings = _settings(
         rankers,
@@ -97,6 +100,11 @@ def create_app(
     It installs no signal handlers, configures no log and does not limit connections. `host` is the
     address that your server listens on: any but loopback needs `keys`, or `no_keys`. At its
     shutdown it scores what it has accepted.
+
+    >>> import secondlook as sl
+    >>> app = sl.create_app("my.ranker", index="my.index")
+    >>> app.title
+    'secondlook'
     """
     settings = _settings(
         rankers,

@@ -56,6 +56,10 @@ def train(
     the recipe's own. With `resume`, an interrupted training goes on to the same result.
     `report_to` names experiment trackers (tensorboard, mlflow, wandb). With `ray`, an address or
     "local", so many `processes` train on that cluster, whose nodes see the same folders.
+
+    >>> import secondlook as sl
+    >>> sl.train_ranker("recipe.toml", "trained", base="intfloat/e5-small").ranker.name
+    'trained'
     """
     from secondlook.model.checkpoint import open_checkpoint
 
