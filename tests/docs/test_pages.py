@@ -167,6 +167,20 @@ def test_the_chart_of_the_front_page_has_the_figures_of_the_results_pages(tmp_pa
         row(tmp_path / "page.md", "Other")
 
 
+def test_the_site_has_its_six_tabs_and_names_no_page_twice():
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1]
+    assert re.findall(r"^  - ([\w-]+(?: \w+)?):$", nav, re.MULTILINE) == [
+        "Get started",
+        "How-to",
+        "Concepts",
+        "API",
+        "Results",
+        "Project",
+    ]
+    pages = re.findall(r"(\S+\.md)$", nav, re.MULTILINE)
+    assert len(pages) == len(set(pages))
+
+
 def test_the_overview_of_the_results_has_every_page_with_its_finding():
     results = ROOT / "docs" / "results"
     page = generator("navigation").results_page(results)
