@@ -28,8 +28,8 @@ class Query:
 class Document:
     """What can be found: a passage or a whole document.
 
-    `title` and `text` are what people and the second look see. The other two are for the first
-    look alone: an engine finds the document by them, and its `fetch` gives it back without them.
+    `title` and `text` are what people and the re-ranking see. The other two are for the first
+    stage alone: an engine finds the document by them, and its `fetch` gives it back without them.
     """
 
     id: str
@@ -109,7 +109,7 @@ class Corpus(Protocol):
 
 @runtime_checkable
 class Retriever(Protocol):
-    """The first look."""
+    """The first stage."""
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """One ranking per query, in the order asked, each of at most `k` hits.
@@ -121,7 +121,7 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class Scorer(Protocol):
-    """The second look."""
+    """The re-ranking."""
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """One score per pair, in the order given; higher is more relevant."""

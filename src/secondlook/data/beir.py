@@ -26,7 +26,7 @@ _EXAMPLE = '{"_id": …, "text": …}'
 def read_corpus(path: Path) -> Iterator[Document]:
     """`{"_id", "title", "text"}` per line, the title optional; from a file or a BEIR folder.
 
-    What only the first look goes by stands beside them, where there is any: `"queries": ["…"]`
+    What only the first stage goes by stands beside them, where there is any: `"queries": ["…"]`
     and `"weights": {"word": 31}`.
 
     Ids are not compared with one another, which would need them all in memory: the corpus store

@@ -60,7 +60,7 @@ class Fingerprint:
 
 
 def _more(document: Document) -> bytes:
-    """What only the first look goes by; nothing for most documents."""
+    """What only the first stage goes by; nothing for most documents."""
     if not document.queries and document.weights is None:
         return b""
     weights = None if document.weights is None else dict(document.weights)

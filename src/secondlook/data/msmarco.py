@@ -91,7 +91,7 @@ def corpus_lines(documents: Iterable[Document]) -> Iterator[str]:
             )
         if document.queries or document.weights is not None:
             raise Unwritable(
-                f"document {document.id!r} has queries or weights for the first look, for which "
+                f"document {document.id!r} has queries or weights for the first stage, for which "
                 "MS MARCO's collection has no place; write it as beir"
             )
         text = tab_field(document.text, f"the text of document {document.id!r}")

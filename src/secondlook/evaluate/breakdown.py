@@ -89,7 +89,7 @@ def query_facets(
 
 
 def first_stage_facet(qrels: Qrels, first: Iterable[Ranking], relevant_from: int) -> Facet:
-    """How deep the first look had the first relevant document."""
+    """How deep the first stage had the first relevant document."""
     ranks = dict.fromkeys(qrels, NOT_FOUND)
     for ranking in first:
         grades = qrels.get(ranking.query_id, {})

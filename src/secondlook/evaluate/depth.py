@@ -1,4 +1,4 @@
-"""How deep the second look has to go, and the best it could reach."""
+"""How deep the re-ranking has to go, and the best it could reach."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """What re-ranking the first look's best `depth` hits is worth by a measure."""
+    """What re-ranking the first stage's best `depth` hits is worth by a measure."""
 
     depth: int
     reached: float
-    """By the second look."""
+    """By the re-ranking."""
     ceiling: float
     """By the best order of the same hits that the judgments allow."""
 
@@ -30,9 +30,9 @@ class Depth:
 def depth_curve(
     qrels: Qrels, first: Sequence[Ranking], second: Sequence[Ranking], measure: str
 ) -> list[Depth]:
-    """The measure for each depth that the first look reaches, 0 being the first look itself.
+    """The measure for each depth that the first stage reaches, 0 being the first stage itself.
 
-    Below the depth, hits stand as the first look had them.
+    Below the depth, hits stand as the first stage had them.
     """
     refuse_strangers(qrels, first)
     scores = {r.query_id: {hit.doc_id: hit.score for hit in r.hits} for r in second}
@@ -50,7 +50,7 @@ def depth_curve(
 
 
 def same_hits(first: Sequence[Ranking], second: Sequence[Ranking]) -> float:
-    """The share of the second look's hits that the first look had: 1 for a re-ranking."""
+    """The share of the re-ranking's hits that the first stage had: 1 for a re-ranking."""
     had = {ranking.query_id: {hit.doc_id for hit in ranking.hits} for ranking in first}
     hits = [(r.query_id, hit.doc_id) for r in second for hit in r.hits]
     return sum(doc_id in had.get(query, ()) for query, doc_id in hits) / max(1, len(hits))
@@ -64,7 +64,7 @@ def _mean(qrels: Qrels, rankings: Iterator[Ranking], measure: str) -> float:
 def _reordered(
     first: Sequence[Ranking], scores: Mapping[str, Mapping[str, float]], depth: int
 ) -> Iterator[Ranking]:
-    """The first look with its best `depth` hits in the order of other scores.
+    """The first stage with its best `depth` hits in the order of other scores.
 
     Hits without such a score come behind those that have one; equals stay as they were.
     """

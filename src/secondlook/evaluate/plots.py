@@ -107,7 +107,7 @@ def draw_depth(curve: Sequence[Depth], measure: str) -> str:
         axes.set_xscale("symlog", linthresh=1)
         axes.set_xticks(depths, [str(depth) for depth in depths])
         axes.minorticks_off()
-        axes.set_xlabel("how many hits the second look sees")
+        axes.set_xlabel("how many hits the re-ranking sees")
         axes.set_ylabel(measure)
         axes.grid(axis="y", color="#ddd")
         axes.legend(frameon=False)

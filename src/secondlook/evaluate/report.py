@@ -183,7 +183,7 @@ def _where(report: Report, first: Difference) -> str:
         taken = (last.reached - report.depth[0].reached) / room if room > 0 else 0.0
         said = (
             f"Re-ranking {last.depth} hits could reach {last.ceiling:.3f} at best; "
-            f"the second look goes {taken:.0%} of the way there from the base."
+            f"the re-ranking goes {taken:.0%} of the way there from the base."
         )
         figures.insert(0, _figure(draw_depth(report.depth, first.measure), said))
     if not figures:

@@ -55,17 +55,17 @@ class AttentionMap:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a document stands among the first look's hits, and which look brought it there."""
+    """Where a document stands among the first stage's hits, and which stage brought it there."""
 
     first_rank: int
     rank: int
     hits: int
-    """How many the second look was taken at."""
+    """How many the re-ranking was taken at."""
     first_score: float
     score: float
     """The final one, which ranks."""
     parts: Mapping[str, float]
-    """What the final score is the sum of: each look's share."""
+    """What the final score is the sum of: each stage's share."""
 
 
 @dataclass(frozen=True, slots=True)

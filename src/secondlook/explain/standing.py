@@ -1,4 +1,4 @@
-"""Where a document stands among all that the first look found, and what each look did for it."""
+"""Where a document stands among all that the first stage found, and what each stage did for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def standing(query: Query, doc_id: str, engine: Engine, ranker: Ranker, depth: i
     ids = [hit.doc_id for hit in first.hits]
     if doc_id not in ids:
         raise SecondlookError(
-            f"{doc_id} is not among the first look's best {depth}: the ranker never sees it; "
+            f"{doc_id} is not among the first stage's best {depth}: the ranker never sees it; "
             "take a greater depth"
         )
     place = ids.index(doc_id)

@@ -90,7 +90,7 @@ class IsotonicCalibration(_Calibration):
 
 
 class FusionSettings(Settings):
-    """score = weight · first look + (1 - weight) · ranker, each on a scale made for the query."""
+    """score = weight · first stage + (1 - weight) · ranker, each on a scale made for the query."""
 
     weight: float = Field(ge=0, le=1)
     scale: Literal["min-max", "z", "ranks"] = "min-max"
@@ -142,7 +142,7 @@ class RankerSettings(Settings):
     """From raw scores to relevance scores; where it is None, a ranker that is loaded fits a scale
     to the reference pairs when it is first asked for one."""
     fusion: FusionSettings | None = None
-    """What the first look's score adds to the ranker's; nothing where it is None."""
+    """What the first stage's score adds to the ranker's; nothing where it is None."""
     lineage: Lineage
 
     @property

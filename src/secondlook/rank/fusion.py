@@ -21,7 +21,7 @@ _RRF = 60
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """weight · first look + (1 - weight) · second look, each brought to a common scale.
+    """weight · first stage + (1 - weight) · re-ranking, each brought to a common scale.
 
     The scale is made anew for each query from the scores of its hits: `min-max` lays them between
     0 and 1, `z` gives them mean 0 and deviation 1, `ranks` takes 1 / (60 + rank) instead, which
@@ -35,13 +35,13 @@ class Fusion:
 
 
 def fuse(first: ArrayLike, second: ArrayLike, fusion: Fusion) -> Floats:
-    """The final score of each hit of one query, from both looks' scores of the same hits."""
+    """The final score of each hit of one query, from both stages' scores of the same hits."""
     of_first, of_second = shares(first, second, fusion)
     return of_first + of_second
 
 
 def shares(first: ArrayLike, second: ArrayLike, fusion: Fusion) -> tuple[Floats, Floats]:
-    """What each look gives to the final scores, which are the sum."""
+    """What each stage gives to the final scores, which are the sum."""
     return (
         fusion.weight * _scaled(first, fusion.scale),
         (1 - fusion.weight) * _scaled(second, fusion.scale),
@@ -49,9 +49,9 @@ def shares(first: ArrayLike, second: ArrayLike, fusion: Fusion) -> tuple[Floats,
 
 
 def second_look(first: Ranking, scores: ArrayLike, fusion: Fusion | None = None) -> Ranking:
-    """The first look's hits with their final score, best first.
+    """The first stage's hits with their final score, best first.
 
-    `scores` are the second look's, in the order of the hits. Without a fusion they are final.
+    `scores` are the re-ranking's, in the order of the hits. Without a fusion they are final.
     """
     if fusion is not None:
         scores = fuse([hit.score for hit in first.hits], scores, fusion)

@@ -1,4 +1,4 @@
-"""The first look and the second, knowing engines and models only by what they promise."""
+"""The first stage and the second, knowing engines and models only by what they promise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Searcher:
     fusion: Fusion | None = None
 
     def search(self, queries: Sequence[Query], k: int, depth: int = 100) -> list[Ranking]:
-        """The best `k` of the first look's best `depth`, in the second look's order."""
+        """The best `k` of the first stage's best `depth`, in the re-ranking's order."""
         found = self.retriever.retrieve(queries, depth)
         looks = rerank(queries, found, self.corpus, self.scorer, self.fusion)
         return [ranking.top(k) for ranking in looks]
@@ -83,7 +83,7 @@ def cut(
 ) -> list[Ranking]:
     """Of each ranking only the `keep` hits that a cheap scorer ranks best: a cascade's first step.
 
-    They keep the first look's scores and order, as if it had found no others. Rankings of no more
+    They keep the first stage's scores and order, as if it had found no others. Rankings of no more
     than `keep` hits are not scored.
     """
     long = [

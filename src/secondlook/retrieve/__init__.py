@@ -1,4 +1,4 @@
-"""The first look: one file per engine."""
+"""The first stage: one file per engine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """doc2query−−: of the queries predicted for a corpus, those that a ranker finds answered.
 
 Gospodinov, MacAvaney and Macdonald, 2023: sampled queries that their passage does not answer hurt
-the first look; a ranker tells them, and the best share of all queries is kept.
+the first stage; a ranker tells them, and the best share of all queries is kept.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Engine(Settings):
 
 
 class FirstLook(Settings):
-    """An engine of the first look, of one index."""
+    """An engine of the first stage, of one index."""
 
     name: str
     documents: int = Field(ge=1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def as_work(queries: Sequence[Query], qrels: Qrels, found: Sequence[Ranking] | None) -> str:
-    """A part's queries, their judgments and their first look; None where the index is asked."""
+    """A part's queries, their judgments and their first stage; None where the index is asked."""
     rankings = None
     if found is not None:
         rankings = [[[hit.doc_id, hit.score] for hit in ranking.hits] for ranking in found]

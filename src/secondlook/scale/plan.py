@@ -38,7 +38,7 @@ _FOR_THE_INDEX = 0.5
 """Of a node's memory: Lucene wants its files in the page cache, the heap takes the other half."""
 
 _FIRST_LOOK_SHARE = 0.5
-"""Of the p99 that the first look may take."""
+"""Of the p99 that the first stage may take."""
 
 _EXPAND_PASSES = 40
 """Generating queries for a passage, against scoring it once: a guess, for nothing was measured."""
@@ -85,7 +85,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class FirstStage(Stage):
-    """Those of the first look."""
+    """Those of the first stage."""
 
     shards: int
     copies: int
@@ -93,7 +93,7 @@ class FirstStage(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """Hours of one machine of the second look; ten machines take a tenth."""
+    """Hours of one machine of the re-ranking; ten machines take a tenth."""
 
     weigh: float
     expand: float
@@ -108,7 +108,7 @@ class Plan:
     engine: str
     second: Stage
     first: FirstStage | None
-    """None where the first look was not measured."""
+    """None where the first stage was not measured."""
     p50: float
     p99: float
     storage_gb: float | None
@@ -119,7 +119,7 @@ class Plan:
 
     @property
     def cores(self) -> float:
-        """Of both looks."""
+        """Of both stages."""
         return self.second.cores + (self.first.cores if self.first else 0)
 
 
@@ -199,7 +199,7 @@ class Planner:
         arrivals: Times,
         between: Times,
     ) -> tuple[str, int, Times]:
-        """Machine, how many, and what requests take through both looks."""
+        """Machine, how many, and what requests take through both stages."""
         best: tuple[float, str, int, Times] | None = None
         alone = {}
         for name, machine in self.prices.machines.items():
@@ -235,7 +235,7 @@ class Planner:
         between: Times,
         servers: int,
     ) -> Times:
-        """What requests take that come to the second look `between` after they came at all."""
+        """What requests take that come to the re-ranking `between` after they came at all."""
         some = min(servers, _SIMULATED_SERVERS)
         ready = arrivals * (servers / some) + between
         order = np.argsort(ready, kind="stable")
@@ -287,7 +287,7 @@ class Planner:
             if best is None or stage.monthly < best[0]:
                 best = stage.monthly, stage, spent(cores)
         if best is None:
-            raise Infeasible("the first look does not keep up on any machine of the list")
+            raise Infeasible("the first stage does not keep up on any machine of the list")
         return best[1], arrivals, best[2]
 
     def _offline(self, demand: Demand, scoring: Scoring, machine: Machine) -> Offline:

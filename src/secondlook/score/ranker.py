@@ -69,7 +69,7 @@ class Ranker:
 
     `score` gives raw scores, for ranking and fusing: the logit, pooled over windows where the
     checkpoint has them. `predict` and `rank` give relevance scores, from 0 to 1, as the server
-    does; `score_meaning` says what they mean. The order is the same. Where a first look's scores
+    does; `score_meaning` says what they mean. The order is the same. Where a first stage's scores
     are known too, `fusion` says what they add.
     """
 
@@ -239,7 +239,7 @@ class Ranker:
 
     @property
     def fusion(self) -> Fusion | None:
-        """How `rank.second_look` makes one score of the first look's and this ranker's."""
+        """How `rank.second_look` makes one score of the first stage's and this ranker's."""
         own = self.settings.fusion
         return None if own is None else Fusion(own.weight, own.scale)
 

@@ -1,4 +1,4 @@
-"""Which pooling and which fusion suit a ranker, by judgments of both looks' hits."""
+"""Which pooling and which fusion suit a ranker, by judgments of both stages' hits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Looks:
     """Both looks' scores of the same hits."""
 
     first: tuple[Ranking, ...]
-    """Of the first look only those hits that the second look has scored."""
+    """Of the first stage only those hits that the re-ranking has scored."""
     second: NDArray[np.float32]  # [windows], raw: hit after hit
     counts: NDArray[np.intp]  # [hits], how many windows each has
 
@@ -78,7 +78,7 @@ class Tuning:
         return self.ways[chosen[tuned.best]], tuned
 
     def best(self) -> TunedFusion:
-        """The way to take, beside the first look and the ranker alone."""
+        """The way to take, beside the first stage and the ranker alone."""
         _, first = self.among(lambda way: way.simple and way.fusion is not None)
         _, alone = self.among(lambda way: way.fusion is None)
         way, fused = self.among(lambda _: True)
@@ -120,7 +120,7 @@ class TunedFusion:
     way: Way
     queries: int
     first: float
-    """Of the first look alone."""
+    """Of the first stage alone."""
     ranker: float
     """Of the ranker alone."""
     fused: float
@@ -161,7 +161,7 @@ def read_looks(first: Iterable[Ranking], raw: Iterable[Ranking], *, windows: boo
         hits = tuple(hit for hit in before.hits if hit.doc_id in own)
         if len(hits) < len(own):
             raise SecondlookError(
-                f"query {ranking.query_id!r}: the second look scored documents that the first "
+                f"query {ranking.query_id!r}: the re-ranking scored documents that the first "
                 "look's run does not have; give the run that was re-ranked"
             )
         kept.append(Ranking(ranking.query_id, hits))
@@ -173,7 +173,7 @@ def read_looks(first: Iterable[Ranking], raw: Iterable[Ranking], *, windows: boo
 
 
 def ways(windows: WindowSettings | None) -> list[Way]:
-    """Every way that is tried, the simplest first: the ranker alone, then with the first look."""
+    """Every way that is tried, the simplest first: the ranker alone, then with the first stage."""
     fusions = [None, *(Fusion(weight, scale) for scale in SCALES for weight in WEIGHTS)]
     return [Way(pooling, fusion) for pooling in _poolings(windows) for fusion in fusions]
 

@@ -48,7 +48,7 @@ class Info(BaseModel):
     version: str
     rankers: list[RankerInfo]
     engine: str | None
-    """What takes the first look, if anything does."""
+    """What takes the first stage, if anything does."""
 
 
 class State(BaseModel):

@@ -38,7 +38,7 @@ class SearchRequest(BaseModel):
     k: int = Field(10, ge=1, le=1000)
     """How many hits to give back."""
     depth: int = Field(100, ge=1, le=1000)
-    """How many hits of the first look the ranker sees."""
+    """How many hits of the first stage the ranker sees."""
     explain: bool = False
     """Why the first hits scored as they did (10, unless the server was set otherwise); takes a
     multiple of the time, and what is not ready at the deadline is left out."""
@@ -67,7 +67,7 @@ class WordMark(BaseModel):
 
 
 class SearchHit(BaseModel):
-    """A document, and where both looks have it."""
+    """A document, and where both stages have it."""
 
     id: str
     rank: int
@@ -77,7 +77,7 @@ class SearchHit(BaseModel):
     """What the ranker ranks by."""
     final_score: float | None
     """What the rank goes by, as `secondlook rerank` writes it: the raw score, or where the ranker
-    was tuned to be fused with the first look, both looks' together."""
+    was tuned to be fused with the first stage, both stages' together."""
     first_rank: int
     first_score: float
     title: str
@@ -92,13 +92,13 @@ class SearchHit(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Hits best first, in the second look's order."""
+    """Hits best first, in the re-ranking's order."""
 
     id: str
     model: str
     hits: list[SearchHit]
     found: int
-    """How many hits of the first look the ranker was given."""
+    """How many hits of the first stage the ranker was given."""
     score_meaning: str
     """What the hits' `score` means, in one sentence."""
     partial: bool
@@ -133,7 +133,7 @@ async def search(request: Request, body: SearchRequest, seconds: Deadline = None
     """Find the best hits of the index, and rank them.
 
     Every hit has both ranks and both scores. Where the deadline came before the last score, hits
-    without one stand last, in the first look's order, and the answer is `partial`.
+    without one stand last, in the first stage's order, and the answer is `partial`.
     """
     return await unless_gone(request.receive, _search(request, body, seconds))
 

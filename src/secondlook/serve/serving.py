@@ -297,7 +297,7 @@ class Serving:
 
 def _for_clients(error: SecondlookError) -> str:
     """Where the cluster is, and how it is reached, is for the log alone."""
-    LOGGER.error("first look failed", extra={"facts": {"problem": str(error)}})
+    LOGGER.error("first stage failed", extra={"facts": {"problem": str(error)}})
     return "it refused or cannot be reached" if isinstance(error, EngineProblem) else "no index"
 
 

@@ -51,7 +51,7 @@ def opensearch(model: str, url: str, field: str) -> dict[str, str]:
             "connector_id": "CONNECTOR_ID",
         },
         "pipeline.json": {
-            "description": "The second look",
+            "description": "The re-ranking",
             "response_processors": [
                 {
                     "rerank": {

@@ -67,7 +67,7 @@ class Group:
     """The grade of each document: above 0 it is a positive, 0 was judged not relevant, -1 was
     not judged."""
     ranks: tuple[int, ...]
-    """Where the first look put each document, from 1; 0 where it did not find it."""
+    """Where the first stage put each document, from 1; 0 where it did not find it."""
     teacher: tuple[float, ...] | None = None
     """A teacher's score of each document."""
     missed: tuple[int, ...] = ()

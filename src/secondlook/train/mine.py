@@ -1,4 +1,4 @@
-"""From queries, judgments and a first look to training groups.
+"""From queries, judgments and a first stage to training groups.
 
 A negative is never a judged positive, nor a text that a positive repeats. Three rules drop a
 candidate that would be drawn as a negative:
@@ -7,7 +7,7 @@ candidate that would be drawn as a negative:
 * *near duplicate*: its 3-word shingles and a positive's have a Jaccard index of .8 or more;
 * *repeated*: its words are those of a negative that was taken before.
 
-A group of all candidates (for validation) is the first look as it is: nothing is dropped.
+A group of all candidates (for validation) is the first stage as it is: nothing is dropped.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class MineSettings(Settings):
     """From this grade on a document is a positive. One of a lower grade above 0 is not drawn as a
     negative; among all candidates it has the label 0, and in validation its gain."""
     negatives: int | None = Field(20, ge=0)
-    """How many of the first look's candidates are drawn as negatives; None takes all candidates,
+    """How many of the first stage's candidates are drawn as negatives; None takes all candidates,
     positives among them, and drops nothing: the form of a validation set."""
     ranks: tuple[int, int] = (1, 100)
-    """Where in the first look candidates may stand, from and to."""
+    """Where in the first stage candidates may stand, from and to."""
     random: int = Field(0, ge=0)
     """How many more negatives are drawn from the whole corpus."""
     judged: bool = False
-    """Whether every document judged not relevant is a negative, found by the first look or not."""
+    """Whether every document judged not relevant is a negative, found by the first stage or not."""
     add_positives: bool | None = None
     """Whether positives that stand nowhere in `ranks` are put in; None: unless all are taken."""
     seed: int = 7
@@ -72,7 +72,7 @@ class Counts:
     """That became groups."""
     positives: int = 0
     positives_added: int = 0
-    """Of them, those the first look did not find among `ranks`."""
+    """Of them, those the first stage did not find among `ranks`."""
     positives_missed: int = 0
     """Judged positives in no group: not found and not added, or without text in the corpus."""
     positives_without_text: int = 0
@@ -217,7 +217,7 @@ class Miner:
     def _held(self, judged: list[str], found: set[str]) -> list[Document]:
         """Those whose text there is: judgments may name documents that the corpus lacks.
 
-        What the first look found must be there: its run is of this corpus.
+        What the first stage found must be there: its run is of this corpus.
         """
         try:
             return self._corpus.fetch(judged)
@@ -234,7 +234,7 @@ class Miner:
         grades: Mapping[str, int],
         positives: list[Document],
     ) -> list[Document]:
-        """Negatives from the first look, from the judgments and from the corpus, no text twice."""
+        """Negatives from the first stage, from the judgments and from the corpus, no text twice."""
         settings = self._settings
         assert settings.negatives is not None
         rng = Random(f"{settings.seed} {query_id}")  # noqa: S311 - drawing, no secret
