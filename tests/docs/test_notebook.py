@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from shutil import copytree
 
 import pytest
 from test_tutorial import BASE, ROOT, SAMPLE, steps
 
 import secondlook as sl
+from quickstart_sample import small_sample
 
 NOTEBOOK = ROOT / SAMPLE / "quickstart.ipynb"
 
@@ -51,29 +51,43 @@ def test_it_takes_the_road_of_the_tutorial(code):
     assert any(question in line for line in steps())
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_it_runs_from_top_to_bottom(tmp_path, minilm_folder):
+def run(sample, minilm_folder):
+    """What the cells show."""
     pytest.importorskip("ipykernel")
     pytest.importorskip("pandas")
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
-    copytree(ROOT / SAMPLE, tmp_path / "quickstart")
-    place = tmp_path / "quickstart" / BASE
+    place = sample / BASE
     place.parent.mkdir()
     place.symlink_to(minilm_folder)
     made = nbclient.execute(
-        nbformat.read(NOTEBOOK, as_version=4),
-        cwd=Path(tmp_path / "quickstart"),
-        timeout=1800,
-        kernel_name="python3",
+        nbformat.read(NOTEBOOK, as_version=4), cwd=sample, timeout=1800, kernel_name="python3"
     )
-    shown = [
+    return [
         output["data"]["text/plain"]
-        for one in made.cells
-        if one.cell_type == "code"
-        for output in one.outputs
+        for cell in made.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
         if output.output_type == "execute_result"
     ]
+
+
+@pytest.mark.real
+def test_it_runs_on_a_part_of_the_sample(tmp_path, minilm_folder):
+    sample = tmp_path / "quickstart"
+    small_sample(sample)
+    whole = (ROOT / SAMPLE / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    with (sample / "corpus.jsonl").open("a", encoding="utf-8") as corpus:
+        corpus.writelines(f"{line}\n" for line in whole if '"_id": "p5548"' in line)
+    shown = run(sample, minilm_folder)
+    assert any("8 judged queries" in table for table in shown)
+    assert "raises the score by" in shown[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_it_runs_from_top_to_bottom(tmp_path, minilm_folder):
+    copytree(ROOT / SAMPLE, tmp_path / "quickstart")
+    shown = run(tmp_path / "quickstart", minilm_folder)
     assert any("helps" in table for table in shown)
     assert "raises the score by" in shown[-1]
