@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import Device  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import Device, ReportTo  # noqa: TC001 - typer reads them
 
 
 class Repeats(StrEnum):
@@ -67,6 +67,7 @@ def tune(
         ),
     ] = Repeats.drop,
     device: Device = None,
+    report_to: ReportTo = None,
 ) -> None:
     """Fine-tune a re-ranker on your data and test whether it improves your results.
 
@@ -108,6 +109,7 @@ def tune(
         expander=expander,
         overlap=overlap.value,
         device=device,
+        report_to=report_to or (),
         progress=Bars(),
     )
     Console().print(result.comparison.first_stage.tables())

@@ -150,6 +150,7 @@ def _job(tuning: Tuning, recipe: Any) -> Job:  # noqa: ANN401 - a Recipe
         tuning.ranker("trained"),
         base=tuning.base,
         device=tuning.device,
+        report_to=tuning.report_to,
     )
 
 

@@ -37,6 +37,8 @@ class Tuning(TuneFiles):
     """Of this call: what an earlier one made costs no time, and the minutes count anew."""
     overlap: Overlap = "drop"
     progress: Progress = field(default_factory=Progress)
+    report_to: tuple[str, ...] = ()
+    """Experiment trackers of the training."""
     known: dict[str, float] = field(default_factory=dict)
     """Seconds and speeds that were measured in this call."""
 
