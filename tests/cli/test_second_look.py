@@ -100,6 +100,7 @@ def test_a_shallow_re_ranking_is_not_charged_with_the_hits_it_did_not_see(data):
     assert [run["means"]["R@100"] for run in said["runs"]] == [1.0, 1.0]
 
 
+@pytest.mark.slow  # tests/cli/test_interrupted.py kills it in CI
 def test_killed_it_goes_on_to_the_same_run(data):
     given = ["--index", data / "index", "--queries", data / "queries.jsonl"]
     given += ["--ranker", data / "ranker"]  # each query is a batch

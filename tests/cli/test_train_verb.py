@@ -87,12 +87,13 @@ def test_a_recipe_becomes_a_ranker_with_all_that_is_known_of_it(bench):
     assert str(bench) not in card + (ranker / "recipe.toml").read_text()
 
 
-@pytest.mark.timeout(300)
-def test_a_run_killed_three_times_gives_the_same_weights_as_one_never_killed(bench, monkeypatch):
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_killed_run_gives_the_same_weights_as_one_never_killed(bench, monkeypatch, kills):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as here: sums depend on how they are shared out
     run(bench, "whole")
     draw = random.Random()  # any moment will do
-    for _ in range(3):
+    for _ in range(kills):
         _kill(bench, saves=draw.randint(1, 3), seconds=draw.uniform(0, 0.1))
     secondlook(*arguments(bench, "killed", "--resume"))
     assert weights(bench / "killed") == weights(bench / "whole")

@@ -18,7 +18,14 @@ CATS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["all-MiniLM-L6-v2", "e5-small", "ms-marco-minilm-l12"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "all-MiniLM-L6-v2",
+        pytest.param("e5-small", marks=pytest.mark.slow),
+        "ms-marco-minilm-l12",
+    ],
+)
 def ranker(request, tmp_path_factory):
     if request.param == "all-MiniLM-L6-v2":
         base = request.getfixturevalue("minilm_folder")
