@@ -140,7 +140,8 @@ def test_judgments_of_other_queries_are_refused(data):
     write_qrels(data / "qrels.tsv", {"another": {"d0": 1}})
     runs = {"--first": "first.trec", "--raw": "raw.trec", "--qrels": "qrels.tsv"}
     given = [one for name, file in runs.items() for one in (name, data / file)]
-    assert "give the judgments of its queries" in secondlook("fuse", "tune", data / "whole", *given, fails=True)
+    said = secondlook("fuse", "tune", data / "whole", *given, fails=True)
+    assert "give the judgments of its queries" in said
     files = [data / name for name in ("qrels.tsv", "first.trec", "raw.trec")]
     assert "none of the 1 judged queries" in secondlook("depth", *files, fails=True)
 
