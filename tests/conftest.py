@@ -31,6 +31,7 @@ SHARED = Path(os.environ.get("SECONDLOOK_SHARED", REPOSITORY.parent / "shared"))
 _CLUSTERS = {"three_nodes", "secured", "elasticsearch"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes run the tests, those of a file share one: its fixtures are made once.
 

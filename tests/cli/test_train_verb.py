@@ -190,9 +190,10 @@ def test_one_process_finishes_what_two_began_as_two_would_have(bench, monkeypatc
     begun = psutil.Popen(_by_two(bench, "killed"), stderr=subprocess.DEVNULL)
     while begun.poll() is None and not _saved(bench / "killed.work"):
         time.sleep(0.002)
-    for process in [begun, *begun.children(recursive=True)]:
+    processes = [begun, *begun.children(recursive=True)]
+    for process in processes:
         process.kill()
-    begun.wait()
+    psutil.wait_procs(processes)  # a process that is still dying holds its lock
     assert not (bench / "killed").exists(), "it was over before it was killed"
     run(bench, "killed", "--resume")
     (bench / "my.toml").write_text(EXACT + "validate_every = 2\n")

@@ -62,7 +62,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name(tmp_path):
 
 
 def test_warm_settings_and_the_warm_form_go_together():
-    with pytest.raises(ValueError, match="go together"):
+    with pytest.raises(ValueError, match="the settings are those of the warm form"):
         RankerSettings(
             encode=EncodeSettings(), warm=WarmSettings(), lineage=Lineage(base="org/base")
         )
