@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Programs that tests start see the same code as the tests, installed or not.
@@ -28,21 +30,12 @@ settings.load_profile("unhurried")
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", REPOSITORY.parent / "shared"))
 
 
-_CLUSTERS = {"three_nodes", "secured", "elasticsearch"}
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    """How pytest-xdist shares out the tests, where it is used."""
+    from scheduling import ByFile
 
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes run the tests, those of a file share one: its fixtures are made once.
-
-    So do all tests that need a cluster, which is started once for the whole run.
-    """
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        needs_cluster = _CLUSTERS & set(getattr(item, "fixturenames", ()))
-        group = "cluster" if needs_cluster else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")
