@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from secondlook.explain import Explanation
-    from secondlook.explain.explanation import AttentionMap, Word
+    from secondlook.explain.findings import AttentionMap, Word
 
 _ROWS = 12  # words in the terminal's tables
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from secondlook.web_page import table, tint, whole_page
 
 if TYPE_CHECKING:
-    from secondlook.explain.explanation import AttentionMap, Explanation, Standing, Word
+    from secondlook.explain.findings import AttentionMap, Findings, Standing, Word
 
 MOST_COLUMNS = 24
 _CELL, _LETTER = 15, 6.6  # pixels: of a cell, and of a letter of a label
@@ -19,7 +19,7 @@ LEGEND = (
 )
 
 
-def page(said: Explanation) -> str:
+def page(said: Findings) -> str:
     """The whole page."""
     largest = max(
         (abs(word.attribution) for word in (*said.query_words, *said.document_words)), default=0.0
@@ -51,7 +51,7 @@ def _standing(one: Standing) -> str:
     )
 
 
-def _whence(said: Explanation) -> str:
+def _whence(said: Findings) -> str:
     parts = [f"{value:+.3f} {name}" for name, value in said.parts.items()]
     whence = f"raw score {said.score:.4f}"
     return f"{whence} = {' '.join(parts)}" if parts else whence
@@ -71,7 +71,7 @@ def _marked(word: Word, largest: float) -> str:
     )
 
 
-def _windows(said: Explanation) -> str:
+def _windows(said: Findings) -> str:
     rows = [
         [f"{window.start}–{window.end}", f"{window.score:.4f}", "shown" * (at == said.window)]
         for at, window in enumerate(said.windows)
@@ -79,7 +79,7 @@ def _windows(said: Explanation) -> str:
     return "<h2>Windows</h2>" + table(["characters", "score", ""], rows)
 
 
-def _attributions(said: Explanation) -> str:
+def _attributions(said: Findings) -> str:
     sides = (("query", said.query_words), ("document", said.document_words))
     ranked = sorted(
         ((side, word) for side, words in sides for word in words if word.attribution),
@@ -92,7 +92,7 @@ def _attributions(said: Explanation) -> str:
     return table(["word", "of", "pieces", "score lost without it"], rows, names=3)
 
 
-def _attention(said: Explanation) -> str:
+def _attention(said: Findings) -> str:
     note = f"<p>{escape(_sentence(said.attention_note))}</p>" if said.attention_note else ""
     return note + (_maps(said) if said.attention else "")
 
@@ -101,7 +101,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _maps(said: Explanation) -> str:
+def _maps(said: Findings) -> str:
     rows = [row for one in said.attention for row in one.query_to_document]
     top = max((share for row in rows for share in row), default=0.0)
     chosen = said.attention[0]
@@ -115,7 +115,7 @@ def _maps(said: Explanation) -> str:
     )
 
 
-def _figure(said: Explanation, one: AttentionMap, top: float) -> str:
+def _figure(said: Findings, one: AttentionMap, top: float) -> str:
     title = f"{'With' if one.strm else 'Without'} STRM"
     title += ", as it scores" if one.as_trained else ", for comparison"
     columns = _columns(said)
@@ -159,7 +159,7 @@ def _figure(said: Explanation, one: AttentionMap, top: float) -> str:
     )
 
 
-def _columns(said: Explanation) -> list[int]:
+def _columns(said: Findings) -> list[int]:
     """The document words that are looked at most in any map, in their order; no punctuation."""
     weights = [
         max(line[at] for one in said.attention for line in one.query_to_document)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from secondlook.errors import SecondlookError
-from secondlook.explain.explanation import AttentionMap, Explanation, WindowScore, Word
+from secondlook.explain.explanation import Explanation
+from secondlook.explain.findings import AttentionMap, WindowScore, Word
 from secondlook.explain.visible import worth_showing
 from secondlook.explain.words import ReadWord, WordReader, matches
 from secondlook.types import Document, Query

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from secondlook.errors import SecondlookError
-from secondlook.explain.explanation import Standing
+from secondlook.explain.findings import Standing
 from secondlook.rank.fusion import shares
 
 if TYPE_CHECKING:

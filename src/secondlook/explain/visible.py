@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from secondlook.explain.explanation import AttentionMap
+    from secondlook.explain.findings import AttentionMap
 
 VISIBLE = 1e-3
 """Weights below it are noise: attention that is spread evenly over the longest input of most
