@@ -109,6 +109,7 @@ def test_killed_it_goes_on_to_the_same_run(data):
     )
 
 
+@pytest.mark.slow  # likewise
 def test_killed_at_a_depth_it_goes_on_to_the_same_run_with_all_hits(data):
     given = ["--index", data / "index", "--queries", data / "queries.jsonl", "--depth", "12"]
     given += ["--ranker", data / "ranker"]

@@ -183,6 +183,7 @@ def test_two_processes_train_the_ranker_that_one_would_with_a_batch_twice_as_lar
     assert abs(two - one).max() < 1e-4
 
 
+@pytest.mark.slow  # a kill of one process, and two processes, are tested by themselves
 @pytest.mark.timeout(600)
 def test_one_process_finishes_what_two_began_as_two_would_have(bench, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

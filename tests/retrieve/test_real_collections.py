@@ -12,7 +12,9 @@ from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize(("name", "floor"), [("scifact", 0.66), ("nfcorpus", 0.31)])
+@pytest.mark.parametrize(
+    ("name", "floor"), [("scifact", 0.66), pytest.param("nfcorpus", 0.31, marks=pytest.mark.slow)]
+)
 def test_the_engines_are_good_and_agree(shared_data, three_nodes, tmp_path, name, floor):
     folder = shared_data / name
     qrels = read_qrels(folder / "qrels" / "test.tsv")

@@ -89,7 +89,7 @@ def exact(request, warm, candidates):
     "kind",
     [
         ("openvino", "bf16"),
-        ("openvino", "int8"),
+        pytest.param(("openvino", "int8"), marks=pytest.mark.slow),
         pytest.param(("onnx", "int8"), marks=pytest.mark.slow),
     ],
 )
