@@ -1,7 +1,7 @@
 .PHONY: check quick lint types imports docs test format package
 
 # Two processes of one thread; a file of tests stays in one of them, and so does all that needs a cluster.
-pytest = OMP_NUM_THREADS=1 pytest -n 2 --dist loadfile
+pytest = OMP_NUM_THREADS=1 pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: lint types imports docs test  ## what CI runs, in an environment that is already there
 

@@ -22,7 +22,7 @@ CLUSTER = re.compile(r"[(,] ?(three_nodes|secured|elasticsearch)[,)]|fixturevalu
 
 
 class ByFile(LoadScopeScheduling):
-    """Files one after the other, those with most tests first."""
+    """Files one after the other, as they stand: the long ones of the command line come first."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]

@@ -13,10 +13,11 @@ import tiny
 from command_line import in_process, writing
 from invented import write_deep_sea
 from secondlook import Document
-from secondlook.cli import main, progress
+from secondlook.cli import main
 from secondlook.data import read_corpus
 from secondlook.errors import SecondlookError
 from secondlook.retrieve.snippet import densest, snippet
+from secondlook.terminal import bars
 from secondlook.terminal.problems import told
 from secondlook.train import plan
 
@@ -104,10 +105,10 @@ def test_a_second_index_of_the_same_folder_is_refused_at_once(corpus):
 
 def test_a_log_gets_a_line_though_no_item_is_done(monkeypatch, capsys):
     monkeypatch.setattr("secondlook.progress.FIRST_LINE_AFTER", 0.01)
-    with progress.progress("re-ranking", "pairs", 6000) as advance:
+    with bars.progress("re-ranking", "pairs", 6000) as advance:
         _wait_for(lambda: "re-ranking: 0/6,000 pairs" in capsys.readouterr().err)
         advance(10)
-    with progress.busy("exporting"):
+    with bars.busy("exporting"):
         _wait_for(lambda: "exporting: 0 s" in capsys.readouterr().err)
 
 
@@ -119,7 +120,7 @@ def _wait_for(condition):
 
 
 def test_short_work_is_silent_in_a_log(capsys):
-    assert list(progress.track([1, 2], "reading", "documents")) == [1, 2]
+    assert list(bars.track([1, 2], "reading", "documents")) == [1, 2]
     assert capsys.readouterr().err == ""
 
 
