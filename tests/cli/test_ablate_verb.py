@@ -116,6 +116,7 @@ def test_without_pointwise_the_data_are_those_that_the_whole_cleaned(bench, monk
     run("--seeds", "1")  # what the others learnt from is still there
 
 
+@pytest.mark.slow
 def test_a_sweep_over_negatives_is_drawn(bench):
     run("--seeds", "1", "--negatives", "1", "--negatives", "2")
     drawn = (bench / "out" / "negatives.svg").read_text("utf-8")
