@@ -12,7 +12,7 @@ import typer
 import secondlook
 from markdown_code import fenced, shell_lines
 from secondlook.cli import app
-from secondlook.cli.default_verb import ITSELF, DefaultVerb
+from secondlook.terminal.default_verb import ITSELF, DefaultVerb
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

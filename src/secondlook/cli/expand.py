@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from secondlook.cli import arguments as shared  # noqa: TC001 - typer reads them
-from secondlook.cli.default_verb import ITSELF, DefaultVerb
+from secondlook.terminal.default_verb import ITSELF, DefaultVerb
 from secondlook.terminal.help_layout import VerbApp
 
 app = VerbApp(

@@ -47,7 +47,7 @@ def explain(
     """Why this document scores as it does for this query.
 
     Each word's attribution is what the score loses without it; some are scored at once, and between
-    them `should_stop` is asked: once it says so, this raises Stopped. The
+    them `should_stop()` is called: once it is true, this raises Stopped. The
     `title` is read with the document as the ranker reads titles, but not taken apart. `layer`
     and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
     exported ranker gives no attention: load it with `backend="torch"` for that. Words of both texts

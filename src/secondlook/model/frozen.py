@@ -157,10 +157,10 @@ class Attention(nn.Module):
         self.project = nn.Linear(width, hidden, bias=False)
         self.diagonal = nn.Parameter(torch.ones(hidden))
 
-    def forward(self, asking: Tensor, asked: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """What each asking token finds among the values: [batch, asking tokens, width]."""
-        left = functional.relu(self.project(asking)) * self.diagonal
-        logits = left @ functional.relu(self.project(asked)).transpose(1, 2)
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """The values each query token attends to, by the keys: [batch, query tokens, width]."""
+        left = functional.relu(self.project(queries)) * self.diagonal
+        logits = left @ functional.relu(self.project(keys)).transpose(1, 2)
         logits = logits + torch.where(mask, 0.0, SHUT)[:, None]
         return logits.softmax(-1) @ values
 

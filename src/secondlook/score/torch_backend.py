@@ -137,11 +137,11 @@ def _key(part: Features, *, words: bool) -> bytes:
     return part.ids.tobytes() + (part.words.tobytes() if words else b"")
 
 
-def device_of(asked: str | None) -> torch.device:
-    """What is asked for; where nothing is, CUDA, then MPS, then the CPU."""
-    if not asked and torch.cuda.is_available():
-        asked = "cuda"
-    return torch.device(asked or ("mps" if torch.backends.mps.is_available() else "cpu"))
+def device_of(name: str | None) -> torch.device:
+    """The device of this name; without a name CUDA, then MPS, then the CPU."""
+    if not name and torch.cuda.is_available():
+        name = "cuda"
+    return torch.device(name or ("mps" if torch.backends.mps.is_available() else "cpu"))
 
 
 def has_bf16(device: torch.device) -> bool:

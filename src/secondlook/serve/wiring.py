@@ -240,7 +240,7 @@ def _written(files: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 _SEND = """#!/bin/sh
 # Sends the files beside this one to the cluster, in order.
 #   ENGINE_URL=http://localhost:9200 SECONDLOOK_KEY=… sh apply.sh
-# CURL_OPTIONS is for how your cluster wants to be asked: "--user me:secret --cacert ca.pem".
+# CURL_OPTIONS is for authentication and TLS of your cluster: "--user me:secret --cacert ca.pem".
 set -eu
 cd "$(dirname "$0")"
 cluster=${ENGINE_URL:-http://localhost:9200}

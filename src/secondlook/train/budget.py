@@ -59,13 +59,13 @@ class Sizes:
         return self.rankers * self.depth * (self.dev + self.test)
 
 
-def affordable(asked: Sizes, pairs: float) -> Sizes:
+def affordable(wanted: Sizes, pairs: float) -> Sizes:
     """The sizes that need no more pairs than these, or the least that still say something.
 
     Given up are validation queries first, then depth, then more validation queries, and test
     queries last: they are what the verdict is sure by.
     """
-    sizes = replace(asked, dev=min(asked.dev, MOST_VALIDATED))
+    sizes = replace(wanted, dev=min(wanted.dev, MOST_VALIDATED))
     for name, least in (
         ("dev", _ENOUGH_VALIDATED),
         ("depth", SHALLOWEST),

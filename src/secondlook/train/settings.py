@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -98,13 +99,13 @@ class RankingPhase(PhaseSettings):
         phase = str(cls.model_fields["phase"].default)
         return phase if loss is None else f"{phase}.{loss.default}"
 
+    @abstractmethod
     def cost(self, scores: Tensor, grades: Tensor, teacher: Tensor | None = None) -> Tensor:
         """How wrong the scores of one query's documents are, as one number that has a gradient.
 
         All are [documents]: `scores` in float32, `grades` whole numbers of which those above 0 are
         relevant, `teacher` a teacher's scores where the group file holds some.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no cost")
 
 
 class AdaptPhase(PhaseSettings):
