@@ -37,7 +37,7 @@ import numpy as np
 from rerank import machine, quiet, save_cross_encoder
 from secondlook import Ranker
 from secondlook.scale.bench import pair_of, time_ranker, time_server
-from secondlook.scale.plan import CHUNK_SECONDS, CHUNK_TOKENS
+from secondlook.scale.planner import CHUNK_SECONDS, CHUNK_TOKENS
 from secondlook.scale.queueing import Scoring, fleet, poisson
 from secondlook.score.export import export_ranker
 from serve import server

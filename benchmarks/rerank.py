@@ -39,7 +39,7 @@ from secondlook.encode.features import Features, collate
 from secondlook.model.network import new_warm
 from secondlook.score.batching import batches
 from secondlook.score.export import export_ranker
-from secondlook.score.exports import Export
+from secondlook.score.export_folder import Export
 from secondlook.score.torch_backend import TorchBackend
 
 SHARED = Path(os.environ.get("SECONDLOOK_SHARED", Path(__file__).resolve().parents[2] / "shared"))

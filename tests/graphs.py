@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from secondlook.model.checkpoint import open_checkpoint
-from secondlook.score.exports import Export, fingerprint, replacing_export
+from secondlook.score.export_folder import Export, fingerprint, replacing_export
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from secondlook.errors import SecondlookError
 from secondlook.retrieve.snippet import densest, snippet
 from secondlook.terminal import bars
 from secondlook.terminal.problems import told
-from secondlook.train import plan
+from secondlook.train import estimate
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_a_dry_run_tries_no_longer_than_it_must(monkeypatch, query_seconds, trie
         seen.append((batch, steps))
         return query_seconds * batch
 
-    monkeypatch.setattr(plan, "_tried", try_)
+    monkeypatch.setattr(estimate, "_tried", try_)
     settings = SimpleNamespace(batch=16)
-    assert plan._seconds_per_step(None, settings, None, None) == pytest.approx(step_seconds)
+    assert estimate._seconds_per_step(None, settings, None, None) == pytest.approx(step_seconds)
     assert seen == tried

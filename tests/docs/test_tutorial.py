@@ -65,12 +65,12 @@ def test_the_tutorial_can_be_followed(tmp_path):
     small_sample(tmp_path / SAMPLE)
     tiny.save(tiny.encoder(), tmp_path / BASE)
     port = free_port()
-    lines = [re.sub(r"--minutes \d+", "--minutes 3 --ship", line) for line in steps()]
+    lines = [re.sub(r"--minutes \d+", "--minutes 2 --ship", line) for line in steps()]
     lines = [
         f"{line} --port {port}" if line.startswith("secondlook serve") else line for line in lines
     ]
     lines = [line.replace("localhost:8080", f"127.0.0.1:{port}") for line in lines]
-    said = follow(lines, tmp_path, seconds=120)
+    said = follow(lines, tmp_path, seconds=600)
     assert {line.split()[1] for line in said if line.startswith("secondlook")} >= {
         "index",
         "search",

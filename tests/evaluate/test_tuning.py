@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.evaluate.tuning import cross_validate
+from secondlook.evaluate.cross_validation import cross_validate
 
 
 def tuned(values, simple, folds=5, seed=0):

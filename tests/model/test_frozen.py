@@ -8,9 +8,9 @@ import torch
 
 import tiny
 from secondlook.errors import BackendProblem, CheckpointProblem
-from secondlook.model.export import write_onnx
 from secondlook.model.frozen import Frozen, TopSignals
 from secondlook.model.network import load_model, new_frozen, new_joint, new_warm, save_model
+from secondlook.model.onnx_graph import write_onnx
 from secondlook.model.settings import FrozenSettings
 from secondlook.score.ranker import Ranker
 from secondlook.types import Document, Query

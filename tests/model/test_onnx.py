@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import tiny
-from secondlook.model.export import OUTPUT, write_onnx
 from secondlook.model.joint import Joint
+from secondlook.model.onnx_graph import OUTPUT, write_onnx
 from secondlook.model.warm import Warm
 
 OTHERS = [

@@ -5,10 +5,10 @@ import pytest
 
 from benched import bench, engine
 from secondlook.errors import MalformedInput, SecondlookError
-from secondlook.scale import plan as planning
+from secondlook.scale import planner as planning
 from secondlook.scale.bench import Engine, FirstLook, Timing, read_bench
 from secondlook.scale.levers import levers
-from secondlook.scale.plan import Demand, Infeasible, Planner
+from secondlook.scale.planner import Demand, Infeasible, Planner
 from secondlook.scale.prices import Machine, Prices, read_prices
 
 PRICES = Prices(

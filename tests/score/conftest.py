@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tiny
-from secondlook.model import export as graphs
+from secondlook.model import onnx_graph as graphs
 from secondlook.model.network import Model, new_joint, new_warm, save_model
 from secondlook.score.export import export_ranker
-from secondlook.score.exports import FASTEST_FIRST
+from secondlook.score.export_folder import FASTEST_FIRST
 
 if TYPE_CHECKING:
     from pathlib import Path

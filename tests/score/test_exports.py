@@ -15,9 +15,9 @@ from secondlook.errors import BackendProblem, CheckpointProblem, MissingExtra
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import PlattCalibration
 from secondlook.score import export as making
-from secondlook.score import exports
+from secondlook.score import export_folder
 from secondlook.score.export import export_ranker
-from secondlook.score.exports import FASTEST_FIRST, Export, choose, replacing_export
+from secondlook.score.export_folder import FASTEST_FIRST, Export, choose, replacing_export
 from secondlook.score.graph_backend import GraphBackend
 from secondlook.score.onnx_backend import OnnxBackend
 from secondlook.score.openvino_backend import OpenVinoBackend
@@ -86,9 +86,9 @@ def test_an_engine_without_an_export_is_refused_with_the_command_that_makes_it(r
 
 
 def test_an_engine_that_is_not_installed_is_named_or_passed_over(ranker, monkeypatch):
-    found = exports.find_spec
+    found = export_folder.find_spec
     monkeypatch.setattr(
-        exports, "find_spec", lambda name: None if name == "openvino" else found(name)
+        export_folder, "find_spec", lambda name: None if name == "openvino" else found(name)
     )
     assert choose(ranker, None, None).engine == "onnx"
     with pytest.raises(MissingExtra, match=r"secondlook\[openvino\]"):

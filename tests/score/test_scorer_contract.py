@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from secondlook.score.exports import FASTEST_FIRST
+from secondlook.score.export_folder import FASTEST_FIRST
 from secondlook.score.overlap import WordOverlap
 from secondlook.score.ranker import Ranker
 from secondlook.types import Document, Query, Scorer

@@ -6,8 +6,8 @@ import pytest
 from secondlook.encode.settings import WindowSettings
 from secondlook.errors import MalformedInput, SecondlookError
 from secondlook.rank import Fusion
+from secondlook.score.fusion_choice import Way, read_looks, tune, ways
 from secondlook.score.raw import windows_of
-from secondlook.score.tuning import Way, read_looks, tune, ways
 from secondlook.types import Hit, Ranking
 
 WINDOWS = WindowSettings(length=10, stride=10)

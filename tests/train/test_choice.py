@@ -6,8 +6,8 @@ import pytest
 
 from invented import invent
 from secondlook.train import choice
+from secondlook.train.estimate import PhasePlan, Plan, validations
 from secondlook.train.groups import write_groups
-from secondlook.train.plan import PhasePlan, Plan, validations
 from secondlook.train.recipe import DataSettings
 from secondlook.train.run import job
 

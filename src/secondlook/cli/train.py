@@ -11,7 +11,7 @@ import typer
 from secondlook.cli.arguments import Device, Ray, ReportTo  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
-    from secondlook.train.plan import Plan
+    from secondlook.train.estimate import Plan
     from secondlook.workflows.train import TrainResult
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from secondlook.scale.plan import Infeasible
+from secondlook.scale.planner import Infeasible
 from secondlook.scale.zipf import QueryLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from secondlook.scale.bench import Engine
-    from secondlook.scale.plan import Demand, Plan, Planner
+    from secondlook.scale.planner import Demand, Plan, Planner
 
 CHEAP, KEPT = 1 / 6, 1 / 5
 """A cascade: a ranker of a sixth of the cost (one layer of six) sees all candidates, this one the

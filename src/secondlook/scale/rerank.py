@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.export_folder import Engine, Precision
 
 
 def as_work(queries: Sequence[Query], rankings: Sequence[Ranking]) -> str:

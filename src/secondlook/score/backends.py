@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from secondlook.errors import BackendProblem, MissingExtra
 from secondlook.model.checkpoint import open_checkpoint, read_tokenizer
-from secondlook.score.exports import Export, check_fresh, choose
+from secondlook.score.export_folder import Export, check_fresh, choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
     from secondlook.model.settings import RankerSettings
-    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.export_folder import Engine, Precision
     from secondlook.score.graph_backend import GraphBackend
 
 Opened = tuple["RankerSettings", "Tokenizer", "Backend"]

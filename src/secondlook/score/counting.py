@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.export_folder import Engine, Precision
     from secondlook.types import Corpus, Pair, Query, Ranking
 
 
@@ -60,7 +60,7 @@ class CountingRanker:
     ) -> None:
         from secondlook.model.checkpoint import open_checkpoint
         from secondlook.rank.batches import DOCUMENTS, PAIRS
-        from secondlook.score.exports import fingerprint
+        from secondlook.score.export_folder import fingerprint
         from secondlook.score.ranker import Ranker
 
         self.ranker = Ranker.load(

@@ -16,14 +16,14 @@ from secondlook.encode.encoder import Encoder
 from secondlook.errors import BackendProblem, MissingExtra
 from secondlook.model.checkpoint import open_checkpoint, read_tokenizer
 from secondlook.score.backends import open_export
-from secondlook.score.exports import Export, fingerprint, replacing_export
+from secondlook.score.export_folder import Export, fingerprint, replacing_export
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
     from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
     from secondlook.model.network import Model
-    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.export_folder import Engine, Precision
 
 _TOLERANCE = 1e-3
 """How far a float32 graph's logits may be from torch's."""
@@ -78,8 +78,8 @@ def export_ranker(source: str | Path, engine: Engine, precision: Precision) -> E
         raise BackendProblem(
             "ONNX Runtime has no bf16 on CPUs; export to openvino, or in fp32 or int8"
         )
-    from secondlook.model.export import write_onnx
     from secondlook.model.network import load_model
+    from secondlook.model.onnx_graph import write_onnx
 
     checkpoint = open_checkpoint(source)
     made_from = fingerprint(checkpoint)

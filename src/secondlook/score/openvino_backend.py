@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.model.checkpoint import Checkpoint
-    from secondlook.score.exports import Precision
+    from secondlook.score.export_folder import Precision
 
 
 class OpenVinoBackend(GraphBackend):

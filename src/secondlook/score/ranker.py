@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.score.backends import Backend
     from secondlook.score.calibration import Calibration
-    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.export_folder import Engine, Precision
     from secondlook.types import Corpus, Pair
 
 

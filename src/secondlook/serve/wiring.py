@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from secondlook.encode.template import Template
 from secondlook.errors import BackendProblem
 from secondlook.model.checkpoint import open_checkpoint, read_tokenizer
-from secondlook.score.exports import check_fresh, choose
+from secondlook.score.export_folder import check_fresh, choose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

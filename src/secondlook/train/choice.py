@@ -8,13 +8,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from secondlook.errors import SecondlookError
+from secondlook.train.estimate import estimate, validations
 from secondlook.train.groups import Groups
 from secondlook.train.losses.listwise import Listwise
-from secondlook.train.plan import estimate, validations
 from secondlook.train.recipe import Recipe
 
 if TYPE_CHECKING:
-    from secondlook.train.plan import Plan
+    from secondlook.train.estimate import Plan
     from secondlook.train.recipe import DataSettings
     from secondlook.train.run import Job
 

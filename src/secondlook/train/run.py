@@ -41,9 +41,9 @@ from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome, Place, TrainData
 from secondlook.train.phases import ALONE, run_phase
 from secondlook.train.recipe import NAME, Recipe, resolved
-from secondlook.train.report import draw_curve, full_card
 from secondlook.train.scale import scale_pairs
 from secondlook.train.settings import WarmPhase
+from secondlook.train.training_card import draw_curve, full_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

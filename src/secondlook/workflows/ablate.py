@@ -136,7 +136,7 @@ def plan(
 ) -> AblationPlan:
     """Name what `ablate` would train, and estimate its time by trying a few steps."""
     from secondlook.train.ablation import WHOLE
-    from secondlook.train.plan import estimate
+    from secondlook.train.estimate import estimate
 
     whole, variants = _variants(recipe, Path("ablations"), negatives, base, data, device)
     with as_progress(progress).training() as watch:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.scale.bench import Bench, Engine, FirstLook
-    from secondlook.score.exports import Engine as ExportEngine
-    from secondlook.score.exports import Precision
+    from secondlook.score.export_folder import Engine as ExportEngine
+    from secondlook.score.export_folder import Precision
 
     BackEnd = tuple[Literal["auto", "torch"] | ExportEngine, Literal["auto"] | Precision]
 
@@ -89,7 +89,7 @@ def back_end_of(name: str) -> BackEnd:
 
 def _exports(folder: Path) -> dict[str, BackEnd]:
     """Everything that the re-ranker was exported for, the fastest first; torch without exports."""
-    from secondlook.score.exports import FASTEST_FIRST, Export
+    from secondlook.score.export_folder import FASTEST_FIRST, Export
 
     exports: dict[str, BackEnd] = {
         " ".join(kind): kind for kind in FASTEST_FIRST if Export(folder, *kind).is_there()

@@ -10,7 +10,7 @@ from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
     from secondlook.progress import Progress, ProgressCallback
-    from secondlook.score.tuning import TunedFusion, Tuning
+    from secondlook.score.fusion_choice import TunedFusion, Tuning
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FusionResult:
     @property
     def pooling(self) -> str:
         """How windows are pooled; `whole` where there are none."""
-        from secondlook.score.tuning import pooling_name
+        from secondlook.score.fusion_choice import pooling_name
 
         return pooling_name(self.tuned.way.pooling)
 
@@ -107,7 +107,7 @@ def tune_fusion(
     """
     from secondlook.data import read_qrels, read_run
     from secondlook.model.checkpoint import open_checkpoint, write_settings
-    from secondlook.score import tuning
+    from secondlook.score import fusion_choice
     from secondlook.score.default_scale import reference_pairs, store_scale
     from secondlook.score.ranker import Ranker
 
@@ -115,15 +115,15 @@ def tune_fusion(
     settings = open_checkpoint(folder).settings
     windows = settings.encode.windows
     with as_progress(progress).busy("trying fusions"):
-        looks = tuning.read_looks(
+        looks = fusion_choice.read_looks(
             read_run(str(first)), read_run(str(raw)), windows=windows is not None
         )
-        judgments, ways = read_qrels(str(qrels)), tuning.ways(windows)
-        tried = tuning.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
+        judgments, ways = read_qrels(str(qrels)), fusion_choice.ways(windows)
+        tried = fusion_choice.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
         tuned = tried.best()
     if curve is not None:
         _draw(Path(curve), tried, tuned, measure)
-    changed = tuning.settings_with(settings, tuned.way)
+    changed = fusion_choice.settings_with(settings, tuned.way)
     dropped = settings.calibration is not None and changed.calibration is None
     if not dry_run:
         write_settings(folder, changed)

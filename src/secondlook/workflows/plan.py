@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from secondlook.scale.bench import Bench
     from secondlook.scale.levers import Lever
-    from secondlook.scale.plan import Demand, Plan, Stage
+    from secondlook.scale.planner import Demand, Plan, Stage
     from secondlook.scale.prices import Prices
 
 
@@ -124,7 +124,7 @@ def plan(
     """
     from secondlook.scale.bench import read_bench
     from secondlook.scale.levers import levers
-    from secondlook.scale.plan import Demand, Infeasible, Planner
+    from secondlook.scale.planner import Demand, Infeasible, Planner
     from secondlook.scale.prices import read_prices
     from secondlook.scale.quantities import count, seconds
 

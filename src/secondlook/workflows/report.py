@@ -61,7 +61,7 @@ def report(experiment: str | Path, output: str | Path, *, seed: int = 0) -> Repo
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.breakdown import break_down
     from secondlook.evaluate.depth import depth_curve, same_hits
-    from secondlook.evaluate.report import Report, report_page, shown_documents, stories
+    from secondlook.evaluate.report_page import Report, report_page, shown_documents, stories
     from secondlook.workflows.experiment import (
         judged_queries,
         judgments,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.score.counting import CountingRanker, ScoringCost
-    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.export_folder import Engine, Precision
     from secondlook.types import Corpus, Query, Ranking
 
 

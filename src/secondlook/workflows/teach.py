@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.score.counting import ScoringCost
-    from secondlook.score.exports import Engine, Precision
+    from secondlook.score.export_folder import Engine, Precision
     from secondlook.train.groups import Group
 
 _GROUPS_AT_ONCE = 8  # little to lose by a kill

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from secondlook.model.settings import RankerSettings
     from secondlook.progress import Progress, ProgressCallback, Watch
-    from secondlook.train.plan import Plan
+    from secondlook.train.estimate import Plan
     from secondlook.train.run import Job
 
 
@@ -86,7 +86,7 @@ def plan(
     progress: Progress | ProgressCallback | None = None,
 ) -> Plan:
     """Estimate the time and memory of a training by trying a few steps; nothing is written."""
-    from secondlook.train.plan import estimate
+    from secondlook.train.estimate import estimate
 
     given = _given(recipe, "ranker", base, data, device)
     with as_progress(progress).training() as watch:

@@ -84,7 +84,7 @@ def write_fused(tuning: Tuning) -> None:
     from secondlook.data import read_run, write_run
     from secondlook.model.checkpoint import open_checkpoint
     from secondlook.rank.fusion import Fusion
-    from secondlook.score.tuning import Way, ranked, read_looks
+    from secondlook.score.fusion_choice import Way, ranked, read_looks
 
     settings = open_checkpoint(tuning.ranker("tuned")).settings
     windows, stored = settings.encode.windows, settings.fusion

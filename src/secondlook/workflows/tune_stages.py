@@ -160,7 +160,7 @@ class Tuning(TuneFiles):
         from importlib.util import find_spec
         from time import monotonic
 
-        from secondlook.score.exports import Export
+        from secondlook.score.export_folder import Export
         from secondlook.workflows.export import export
 
         if name not in self._candidates():
@@ -228,7 +228,7 @@ class Tuning(TuneFiles):
         training has gained.
         """
         from secondlook.model.checkpoint import open_checkpoint
-        from secondlook.score.exports import fingerprint
+        from secondlook.score.export_folder import fingerprint
 
         names = [name for name in ("untuned", "trained") if self.ranker(name).exists()]
         made_of = {fingerprint(open_checkpoint(self.ranker(name))) for name in names}

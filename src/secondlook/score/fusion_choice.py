@@ -9,9 +9,9 @@ import numpy as np
 
 from secondlook.encode.windows import pool
 from secondlook.errors import SecondlookError
+from secondlook.evaluate.cross_validation import cross_validate
 from secondlook.evaluate.measures import evaluate, refuse_strangers
 from secondlook.evaluate.significance import t_test
-from secondlook.evaluate.tuning import cross_validate
 from secondlook.model.settings import FusionSettings
 from secondlook.rank.fusion import Fusion, Scale, second_look
 from secondlook.score.raw import windows_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.encode.settings import WindowSettings
-    from secondlook.evaluate.tuning import Tuned
+    from secondlook.evaluate.cross_validation import Tuned
     from secondlook.model.settings import RankerSettings
     from secondlook.types import Qrels
 
