@@ -7,8 +7,9 @@ import json
 import pytest
 
 import tiny
+from command_line import writing
 from secondlook.data import write_qrels, write_run
-from secondlook.errors import WrongArgument
+from secondlook.errors import OutputInUse, WrongArgument
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.model.network import new_warm, save_model
 from secondlook.score.raw import RAW_TAG
@@ -65,3 +66,10 @@ def test_arguments_that_do_not_go_together_are_named_as_arguments(ranker, given)
 def test_qrels_alone_are_refused(ranker):
     with pytest.raises(WrongArgument, match="`qrels` needs a `run`"):
         calibrate(ranker, qrels="qrels.tsv")
+
+
+def test_a_ranker_that_another_process_writes_is_left_alone(ranker):
+    before = open_checkpoint(ranker).settings
+    with writing(ranker), pytest.raises(OutputInUse, match="process"):
+        calibrate(ranker)
+    assert open_checkpoint(ranker).settings == before

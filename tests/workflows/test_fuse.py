@@ -7,7 +7,9 @@ import json
 import pytest
 
 import tiny
+from command_line import writing
 from secondlook.data import write_qrels, write_run
+from secondlook.errors import OutputInUse
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.score.warm import make_warm
 from secondlook.types import Hit, Ranking
@@ -50,3 +52,13 @@ def test_a_fusion_is_tuned_stored_and_cleared(given, capsys):
     assert open_checkpoint(ranker).settings == before
     assert seen == [("trying fusions", 0, None)]
     assert capsys.readouterr().out == ""
+
+
+def test_a_ranker_that_another_process_writes_is_left_alone_but_may_be_looked_at(given):
+    runs = {"first": given / "first.trec", "raw": given / "raw.trec", "qrels": given / "qrels.tsv"}
+    with writing(given / "ranker"):
+        for change in (lambda: tune_fusion(given / "ranker", **runs, folds=3),
+                       lambda: clear_fusion(given / "ranker")):  # fmt: skip
+            with pytest.raises(OutputInUse, match="process"):
+                change()
+        assert not tune_fusion(given / "ranker", **runs, folds=3, dry_run=True).stored

@@ -82,7 +82,9 @@ class FirstStageTraining:
         from secondlook.model.checkpoint import files_fingerprint, locate
         from secondlook.train.course import claimed
         from secondlook.train.phase import Place
+        from secondlook.train.trackers import refuse_unusable
 
+        refuse_unusable(self.report_to)
         base = files_fingerprint(locate(self.base))
         job = {**self.made_of, "seed": self.seed, "base": base}
         with progress.training() as watch, claimed(self.output, job) as folder:

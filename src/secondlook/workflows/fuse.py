@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,38 +107,45 @@ def tune_fusion(
     of the measure over the weight is written; with `dry_run`, the ranker is not modified.
     """
     from secondlook.data import read_qrels, read_run
+    from secondlook.data.lock import locked
     from secondlook.model.checkpoint import open_checkpoint, write_settings
     from secondlook.score import fusion_choice
     from secondlook.score.default_scale import reference_pairs, store_scale
     from secondlook.score.ranker import Ranker
 
     folder = Path(ranker)
-    settings = open_checkpoint(folder).settings
-    windows = settings.encode.windows
-    with as_progress(progress).busy("trying fusions"):
-        looks = fusion_choice.read_looks(
-            read_run(str(first)), read_run(str(raw)), windows=windows is not None
-        )
-        judgments, ways = read_qrels(str(qrels)), fusion_choice.ways(windows)
-        tried = fusion_choice.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
-        tuned = tried.best()
-    if curve is not None:
-        _draw(Path(curve), tried, tuned, measure)
-    changed = fusion_choice.settings_with(settings, tuned.way)
-    dropped = settings.calibration is not None and changed.calibration is None
-    if not dry_run:
-        write_settings(folder, changed)
-        if changed.calibration is None:
-            store_scale(folder, Ranker.load(folder), reference_pairs())
+    open_checkpoint(folder)  # a folder that holds no ranker is not locked
+    with nullcontext() if dry_run else locked(folder):
+        settings = open_checkpoint(folder).settings
+        windows = settings.encode.windows
+        with as_progress(progress).busy("trying fusions"):
+            looks = fusion_choice.read_looks(
+                read_run(str(first)), read_run(str(raw)), windows=windows is not None
+            )
+            judgments, ways = read_qrels(str(qrels)), fusion_choice.ways(windows)
+            tried = fusion_choice.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
+            tuned = tried.best()
+        if curve is not None:
+            _draw(Path(curve), tried, tuned, measure)
+        changed = fusion_choice.settings_with(settings, tuned.way)
+        dropped = settings.calibration is not None and changed.calibration is None
+        if not dry_run:
+            write_settings(folder, changed)
+            if changed.calibration is None:
+                store_scale(folder, Ranker.load(folder), reference_pairs())
     return FusionResult(folder, measure, tuned, not dry_run, dropped and not dry_run)
 
 
 def clear_fusion(ranker: str | Path) -> None:
     """Remove a stored fusion, so that the ranker's scores are used alone."""
+    from secondlook.data.lock import locked
     from secondlook.model.checkpoint import open_checkpoint, write_settings
 
-    settings = open_checkpoint(ranker).settings
-    write_settings(Path(ranker), settings.model_copy(update={"fusion": None}))
+    folder = Path(ranker)
+    open_checkpoint(folder)  # a folder that holds no ranker is not locked
+    with locked(folder):
+        settings = open_checkpoint(folder).settings
+        write_settings(folder, settings.model_copy(update={"fusion": None}))
 
 
 def _draw(path: Path, tried: Tuning, tuned: TunedFusion, measure: str) -> None:

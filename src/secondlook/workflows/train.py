@@ -135,6 +135,9 @@ def _given(
     *,
     resume: bool = False,
 ) -> _Arguments:
+    from secondlook.train.trackers import refuse_unusable
+
+    refuse_unusable(report_to)
     return _Arguments(
         Path(recipe),
         Path(recipe).parent if data is None else Path(data),

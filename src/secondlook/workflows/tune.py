@@ -89,10 +89,12 @@ def tune(
     from secondlook.data.lock import Hold
     from secondlook.errors import SecondlookError
     from secondlook.train.budget import Clock
+    from secondlook.train.trackers import refuse_unusable
     from secondlook.workflows.tune_stages import Tuning
 
     if clicks is not None and expander is not None:
         raise SecondlookError("train on a click log or on generated queries, not on both")
+    refuse_unusable(report_to)
     told, output = as_progress(progress), Path(output)
     tuning = Tuning(
         Path(data),
