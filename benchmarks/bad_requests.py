@@ -107,7 +107,7 @@ def probing(url: str) -> Iterator[list[float]]:
         process.join()
 
 
-def _probe(url: str, over: Event, send: Any) -> None:  # noqa: ANN401 - a connection of any platform
+def _probe(url: str, over: Event, send: Any) -> None:
     took = []
     with httpx.Client(timeout=60) as client:
         client.get(f"{url}/health").raise_for_status()

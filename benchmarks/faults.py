@@ -178,6 +178,8 @@ class Trial:
     latencies: list[float] = field(default_factory=list)
     lost: list[tuple[float, float]] = field(default_factory=list)
     """When a request without an answer began and ended."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Why, by the client's words for it."""
     kills: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     partial: int = 0
@@ -218,8 +220,9 @@ class Trial:
                     await self._rerank(client, query, [self.scene.texts[at] for at in chosen])
                 else:
                     await self._search(client, query, int(rng.integers(5, 50)))
-            except httpx.TransportError:
+            except httpx.TransportError as error:
                 self.lost.append((began, time.monotonic()))
+                self.reasons[type(error).__name__] += 1
             await asyncio.sleep(float(rng.exponential(0.2)))
 
     async def _rerank(self, client: httpx.AsyncClient, query: str, texts: list[str]) -> None:
@@ -408,6 +411,7 @@ class Trial:
             "faults": dict(self.faults),
             "partial": self.partial,
             "lost": len(self.lost),
+            "lost_reasons": dict(self.reasons),
             "p50_seconds": float(np.percentile(self.latencies, 50)),
             "p99_seconds": p99,
             "memory_mb": [round(float(one) / 2**20) for one in (before, after)],

@@ -109,6 +109,38 @@ def test_a_reload_answers_old_requests_with_the_old_ranker_and_new_ones_with_the
     assert after.ranker is new
 
 
+def test_requests_are_answered_while_a_new_ranker_is_fitted_to_its_scale(ranker):
+    """Fitting scores pairs, which takes seconds on a busy machine."""
+    fitting, go = threading.Event(), threading.Event()
+
+    class Unfitted(Watched):
+        @property
+        def scale(self):
+            fitting.set()
+            assert go.wait(30)
+            return super().scale
+
+    rankers = iter([ranker, Unfitted(ranker)])
+    made = Serving({"tiny": "tiny"}, lambda _: next(rankers))
+
+    async def story():
+        reload = asyncio.create_task(made.reload())
+        while not fitting.is_set():
+            await asyncio.sleep(0.005)
+        soon = time.monotonic() + 20
+        answer = await made.second_look("tiny", Query("", QUERY), [Document("", TEXTS[0])], soon)
+        go.set()
+        await reload
+        return answer
+
+    late = threading.Timer(10, go.set)  # where the loop itself waits, it goes on and fails
+    late.start()
+    answer = asyncio.run(asyncio.wait_for(story(), 25))
+    late.cancel()
+    assert answer.ranker is ranker
+    assert answer.outcome.scored.all()
+
+
 def test_a_reload_of_a_damaged_ranker_leaves_the_old_one(ranker):
     rankers = iter([ranker])
 

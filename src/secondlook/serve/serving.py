@@ -117,7 +117,9 @@ class Serving:
     def __post_init__(self) -> None:
         self.keys = self.read_keys() if self.read_keys is not None else None
         self.in_flight = BytesInFlight(self.limits.bytes_in_flight)
-        self.queues = {name: self._queue(name, self.load(at)) for name, at in self.sources.items()}
+        self.queues = {
+            name: self._queue(name, self._ranker(at)) for name, at in self.sources.items()
+        }
         self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
         # One each, so that scoring keeps its cores, and quick marks do not wait for explanations.
         self._explaining, self._marking = Threads(1), Threads(1)
@@ -256,7 +258,7 @@ class Serving:
         if self.index is not None:
             await self._loaded("index", self.index.reopen)
         for name, source in self.sources.items():
-            load = functools.partial(self.load, source)
+            load = functools.partial(self._ranker, source)
             if (ranker := await self._loaded(name, load)) is None:
                 continue
             old, self.queues[name] = self.queues[name], self._queue(name, ranker)
@@ -285,8 +287,12 @@ class Serving:
             return False
         return True
 
-    def _queue(self, name: str, ranker: Ranker) -> ScoringQueue:
+    def _ranker(self, source: str) -> Ranker:
+        ranker = self.load(source)
         _ = ranker.scale  # fitted now where the checkpoint has none, not in the first request
+        return ranker
+
+    def _queue(self, name: str, ranker: Ranker) -> ScoringQueue:
         return ScoringQueue(ranker, name, self.limits.queue_pairs, self.metrics)
 
     def _engine_failed(self, kind: str) -> None:
