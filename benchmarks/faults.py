@@ -3,6 +3,7 @@
     python benchmarks/faults.py                       half an hour, two workers, 12 clients
     python benchmarks/faults.py --seconds 120 --json  two minutes, and one line of JSON at the end
     python benchmarks/faults.py --nodes 3             the index on an OpenSearch cluster
+    python benchmarks/faults.py --pause 10            clients that leave the server half idle
 
 Clients re-rank (raw scores) and search all the time. Meanwhile, at random: rankers are changed and
 reloaded (SIGHUP), the index folder is replaced, a worker is killed (SIGKILL), clients leave early,
@@ -70,6 +71,9 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--deadline", type=float, default=5.0)
     arguments.add_argument("--every", type=float, default=6.0, help="seconds between faults")
+    arguments.add_argument(
+        "--pause", type=float, default=0.2, help="mean, between two requests of a client"
+    )
     arguments.add_argument("--nodes", type=int, default=0, help="of a cluster; 0: index in process")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--json", action="store_true", help="end with one line of JSON")
@@ -223,7 +227,7 @@ class Trial:
             except httpx.TransportError as error:
                 self.lost.append((began, time.monotonic()))
                 self.reasons[type(error).__name__] += 1
-            await asyncio.sleep(float(rng.exponential(0.2)))
+            await asyncio.sleep(float(rng.exponential(self.given.pause)))
 
     async def _rerank(self, client: httpx.AsyncClient, query: str, texts: list[str]) -> None:
         asked = {"query": query, "texts": texts, "raw_scores": True}
@@ -407,6 +411,8 @@ class Trial:
         return {
             "machine": machine(),
             "seconds": self.given.seconds,
+            "clients": self.given.clients,
+            "pause": self.given.pause,
             "statuses": dict(sorted(self.statuses.items())),
             "faults": dict(self.faults),
             "partial": self.partial,
