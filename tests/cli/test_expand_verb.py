@@ -68,6 +68,7 @@ def test_a_ranker_keeps_the_best_share_of_the_queries(data):
     assert 0 < sum(len(one.queries) for one in kept) <= 0.5 * len(every)
 
 
+@pytest.mark.slow  # rerank and teach go on by the same code, and are killed in CI
 def test_killed_it_goes_on_to_the_same_file(data):
     given = [data / "corpus.jsonl", "--expander", data / "expander", "-n", 2]
     check_a_kill(data / "killed.jsonl.gz", "secondlook.workflows.expand._AT_ONCE", "expand", *given)

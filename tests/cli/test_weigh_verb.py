@@ -51,7 +51,7 @@ def test_what_is_there_already_is_not_trained_over(data):
     assert "there already" in complaint
 
 
-@pytest.mark.slow  # expand goes on by the same code, and is killed in CI
+@pytest.mark.slow  # rerank and teach go on by the same code, and are killed in CI
 def test_killed_it_goes_on_to_the_same_file(data):
     given = [data / "corpus.jsonl", "--weigher", data / "weigher"]
     check_a_kill(data / "killed.jsonl.gz", "secondlook.workflows.weigh._AT_ONCE", "weigh", *given)

@@ -117,6 +117,6 @@ def test_serve(tmp_path, minilm_folder, monkeypatch):
 
 @pytest.mark.real
 def test_tune(tmp_path, minilm_folder, sample):
-    said = run("tune", tmp_path, minilm_folder, sample, 2)
+    said = run("tune", tmp_path, minilm_folder, sample, 1)
     assert any(verdict in said for verdict in ("helps", "hurts", "cannot tell"))
     assert (tmp_path / "tuned" / "report.html").is_file()

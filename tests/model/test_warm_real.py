@@ -28,7 +28,9 @@ def questions(shared_data):
     )
 
 
-@pytest.fixture(scope="module", params=["e5-small", "all-MiniLM-L6-v2"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("e5-small", marks=pytest.mark.slow), "all-MiniLM-L6-v2"]
+)
 def base(request):
     if request.param == "e5-small":
         return request.getfixturevalue("shared_weights") / "e5-small"

@@ -65,7 +65,7 @@ def warm(shared_weights, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("pairs", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", [24, pytest.param(2000, marks=pytest.mark.slow)])
 def test_float32_logits_are_those_of_torch(joint, candidates, pairs):
     some = [pair for ranked in candidates.values() for pair in ranked][:: 4300 // pairs][:pairs]
     expected = Ranker.load(joint, backend="torch").score(some)

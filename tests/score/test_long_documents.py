@@ -78,9 +78,9 @@ def test_a_real_ranker_finds_the_answer_in_the_last_window(minilm_folder, tmp_pa
 
     def article():
         words: list[str] = []
-        while len(words) < 2000 - len(FACT.split()):
+        while len(words) < 500 - len(FACT.split()):
             words += draw.choice(FILLER).split()
-        return words[: 2000 - len(FACT.split())]
+        return words[: 500 - len(FACT.split())]
 
     encode = {"windows": {"length": 150, "stride": 75}}
     save_model(new_warm(minilm_folder, encode=encode), tmp_path / "ranker")

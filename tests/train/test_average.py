@@ -62,6 +62,7 @@ class Killer(Unwatched):
                 raise Killed
 
 
+@pytest.mark.slow  # trainings are killed in CI without a mean
 def test_a_killed_run_goes_on_to_the_same_mean(warm, data, tmp_path):
     begun = {name: weight.clone() for name, weight in warm.network.state_dict().items()}
 

@@ -44,8 +44,15 @@ def many(tmp_path):
     return TrainData(tmp_path, (train,), dev)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("form", ["joint", "warm"])
+@pytest.mark.parametrize(
+    ("form", "precision"),
+    [
+        ("joint", "bf16"),
+        ("warm", "fp32"),
+        pytest.param("joint", "fp32", marks=pytest.mark.slow),
+        pytest.param("warm", "bf16", marks=pytest.mark.slow),
+    ],
+)
 def test_a_phase_begins_where_the_last_one_ended(form, precision, request, many, tmp_path):
     torch.manual_seed(0)
     settings = Pointwise(**SHORT, precision=precision, negatives=5)

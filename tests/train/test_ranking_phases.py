@@ -35,20 +35,27 @@ def random_heads():
     torch.manual_seed(0)
 
 
-@pytest.mark.parametrize("form", ["joint", "warm"])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Pointwise(**FAST, negatives=5),
-        Listwise(**FAST),
-        Listwise(**FAST, graded=True),
-        Hinge(**FAST, negatives=5),
-        RankNet(**FAST, negatives=5),
-        KLDivergence(**FAST),
-        MarginMSE(**FAST),
-    ],
-    ids=["pointwise", "listwise", "graded", "hinge", "ranknet", "kl", "margin_mse"],
-)
+LOSSES = {
+    "pointwise": Pointwise(**FAST, negatives=5),
+    "listwise": Listwise(**FAST),
+    "graded": Listwise(**FAST, graded=True),
+    "hinge": Hinge(**FAST, negatives=5),
+    "ranknet": RankNet(**FAST, negatives=5),
+    "kl": KLDivergence(**FAST),
+    "margin_mse": MarginMSE(**FAST),
+}
+FORMS = ("joint", "warm")
+
+
+def every_loss_and_form():
+    """Each loss in one form, the forms in turn; the other half only takes time."""
+    for place, (name, settings) in enumerate(LOSSES.items()):
+        for form in FORMS:
+            marks = [] if form == FORMS[place % 2] else [pytest.mark.slow]
+            yield pytest.param(settings, form, id=f"{name}-{form}", marks=marks)
+
+
+@pytest.mark.parametrize(("settings", "form"), list(every_loss_and_form()))
 def test_twenty_groups_are_learnt_perfectly(settings, form, request, data, tmp_path):
     start = request.getfixturevalue(form)
     outcome = ranking.run(settings, start, data, Place(tmp_path / "work", seed=1, device="cpu"))
