@@ -65,7 +65,7 @@ def test_the_tutorial_can_be_followed(tmp_path):
     small_sample(tmp_path / SAMPLE)
     tiny.save(tiny.encoder(), tmp_path / BASE)
     port = free_port()
-    lines = [re.sub(r"--minutes \d+", "--minutes 2 --ship", line) for line in steps()]
+    lines = [re.sub(r"--minutes \d+", "--minutes 1 --ship", line) for line in steps()]
     lines = [
         f"{line} --port {port}" if line.startswith("secondlook serve") else line for line in lines
     ]
