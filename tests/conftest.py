@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Programs that tests start see the same code as the tests, installed or not.
 os.environ["PYTHONPATH"] = str(REPOSITORY / "src")
+# Nothing of the user's own cache; one for all processes of a run of the tests.
+if "SECONDLOOK_CACHE" not in os.environ:
+    os.environ["SECONDLOOK_CACHE"] = tempfile.mkdtemp(prefix="secondlook-cache-")
+    atexit.register(shutil.rmtree, os.environ["SECONDLOOK_CACHE"], ignore_errors=True)
 # A busy machine is slow, not wrong.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")

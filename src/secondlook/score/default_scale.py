@@ -17,6 +17,7 @@ from secondlook.errors import SecondlookError
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import FittedOn, PlattCalibration
 from secondlook.score.scale import fit_spread
+from secondlook.score.scale_cache import cached_scale
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -69,24 +70,29 @@ def scale_summary(fitted_on: FittedOn) -> str:
 def fit_scale(scorer: Scorer, pairs: ScalePairs) -> PlattCalibration:
     """The scale on which related pairs lie near 1 and unrelated ones near 0; seconds of scoring.
 
-    One pair in four is taken to be related, so .5 lies between the two kinds.
+    One pair in four is taken to be related, so .5 lies between the two kinds. A scale by the
+    reference pairs, which are the same for everybody, is kept in the user's cache.
     """
     if not pairs.related or not pairs.unrelated:
         raise SecondlookError("a scale needs related and unrelated pairs; there are none")
-    scores = scorer.score([*pairs.related, *pairs.unrelated]).astype(np.float64)
-    related = np.arange(len(scores)) < len(pairs.related)
-    fitted = fit_spread(scores, related)
-    return PlattCalibration(
-        slope=fitted.slope,
-        intercept=fitted.intercept,
-        fitted_on=FittedOn(
-            source=pairs.source,
-            pairs=len(scores),
-            relevant=len(pairs.related),
-            assumed=f"{pairs.assumed}; one pair in four is related",
-            data=_fingerprint(pairs),
-        ),
-    )
+    every, data = (*pairs.related, *pairs.unrelated), _fingerprint(pairs)
+
+    def fit() -> PlattCalibration:
+        scores = scorer.score(every).astype(np.float64)
+        fitted = fit_spread(scores, np.arange(len(scores)) < len(pairs.related))
+        return PlattCalibration(
+            slope=fitted.slope,
+            intercept=fitted.intercept,
+            fitted_on=FittedOn(
+                source=pairs.source,
+                pairs=len(scores),
+                relevant=len(pairs.related),
+                assumed=f"{pairs.assumed}; one pair in four is related",
+                data=data,
+            ),
+        )
+
+    return cached_scale(scorer, every, data, fit) if pairs.source == "reference pairs" else fit()
 
 
 def store_scale(folder: Path, scorer: Scorer, pairs: ScalePairs) -> PlattCalibration:
