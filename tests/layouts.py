@@ -90,14 +90,14 @@ def modular(
     pooling: Any = "cls",
     logits: int = 1,
     activation: Any = None,
-    **options: Any,
+    seed: int = 3,
 ) -> Path:
     """Encoder, pooling, a wide layer, a norm, and the layer that scores: Ettin's layout."""
     from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
     from sentence_transformers.sentence_transformer.modules import Dropout, LayerNorm, Pooling
 
-    torch.manual_seed(3)
+    torch.manual_seed(seed)
     made = tiny.config(kind, max_position_embeddings=LENGTH + 2)
     encoder = transformers.AutoModel.from_config(made).eval()
     start = path.with_name(f"{path.name}.start")
@@ -115,7 +115,7 @@ def modular(
     for module in modules[-3:]:
         for weight in module.parameters():
             torch.nn.init.normal_(weight, std=0.5)
-    there = CrossEncoder(modules=modules, device="cpu", **options)
+    there = CrossEncoder(modules=modules, device="cpu")
     there.save_pretrained(str(path))
     return path
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tiny
 from layouts import CHAT, LENGTH, LONG, decoder
 from parity import assert_scores_alike, change, pairs_of, raw, raw_there
 from secondlook.errors import CheckpointProblem
@@ -71,9 +72,10 @@ def test_a_decoder_whose_prompt_is_not_known_is_refused(tmp_path, template, refu
 
 def test_a_language_model_without_yes_and_no_is_refused(tmp_path):
     path = decoder(tmp_path / "plain", causal=True)
-    tokenizer = path / "tokenizer.json"
-    tokenizer.write_text(tokenizer.read_text().replace('"no"', '"nO"').replace('"n o"', '"n O"'))
-    tokenizer.write_text(tokenizer.read_text().replace('["n","o"]', '["n","O"]'))
+    stored = tiny.read_json(path / "tokenizer.json")
+    stored["model"]["merges"] = [pair for pair in stored["model"]["merges"] if pair != ["n", "o"]]
+    del stored["model"]["vocab"]["no"]
+    tiny.write_json(path / "tokenizer.json", stored)
     with pytest.raises(CheckpointProblem, match="no tokens 'yes' and 'no'"):
         Ranker.load(path)
 
