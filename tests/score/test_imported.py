@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import tiny
-from layouts import LAYOUTS, PAIRS, WITHOUT_SEGMENTS, modular
+from layouts import LAYOUTS, NAMED, NEW, PAIRS, WITHOUT_SEGMENTS, modular
 from layouts import classifier as folder
 from parity import assert_scores_alike, change, pairs_of, raw, raw_there, trained_one_step
 from secondlook.errors import CheckpointProblem
@@ -18,7 +18,12 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+def slow_but(names, quick):
+    """All of the names, of which CI takes the quick ones."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("layout", slow_but(LAYOUTS, NAMED))
 def test_scores_are_those_of_sentence_transformers(peer, tmp_path, layout):
     path = LAYOUTS[layout](tmp_path / "plain")
     there = peer(path)
@@ -27,7 +32,7 @@ def test_scores_are_those_of_sentence_transformers(peer, tmp_path, layout):
     np.testing.assert_allclose(raw_there(ours), raw_there(there), atol=1e-4)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", slow_but(LAYOUTS, ["bert, two logits", *NEW]))
 def test_scores_are_alike_after_training(peer, tmp_path, layout):
     path = LAYOUTS[layout](tmp_path / "plain")
     before = raw(Ranker.load(path, device="cpu"))
@@ -37,23 +42,17 @@ def test_scores_are_alike_after_training(peer, tmp_path, layout):
     np.testing.assert_allclose(after, raw_there(peer(tuned)), atol=1e-4)
 
 
-_EXPORTED_IN_CI = ("modular", "qwen3, causal")
+ENGINES = [f"{engine}: {layout}" for layout in LAYOUTS for engine in ("onnx", "openvino")]
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        name if name in _EXPORTED_IN_CI else pytest.param(name, marks=pytest.mark.slow)
-        for name in LAYOUTS
-    ],
-)
-def test_exports_score_as_sentence_transformers_does(peer, tmp_path, layout):
+@pytest.mark.parametrize("case", slow_but(ENGINES, ["onnx: modular", "openvino: qwen3, causal"]))
+def test_exports_score_as_sentence_transformers_does(peer, tmp_path, case):
+    engine, layout = case.split(": ")
+    pytest.importorskip("onnxruntime" if engine == "onnx" else engine)
     path = LAYOUTS[layout](tmp_path / "plain")
-    expected = raw_there(peer(path))
-    for engine in ("onnx", "openvino"):
-        pytest.importorskip("onnxruntime" if engine == "onnx" else engine)
-        export_ranker(path, engine, "fp32")
-        np.testing.assert_allclose(raw(Ranker.load(path, backend=engine)), expected, atol=1e-4)
+    export_ranker(path, engine, "fp32")
+    exported = raw(Ranker.load(path, backend=engine))
+    np.testing.assert_allclose(exported, raw_there(peer(path)), atol=1e-4)
 
 
 @pytest.mark.slow
@@ -87,10 +86,15 @@ def test_the_default_prompt_is_put_before_queries_here_and_there(peer, tmp_path,
     assert abs(raw_there(peer(plain)) - raw_there(there)).max() > 1e-2
 
 
-@pytest.mark.parametrize("activation", ["Identity", "Sigmoid", "Tanh"])
-@pytest.mark.parametrize("layout", ["bert", "modular", "qwen3, causal"])
+@pytest.mark.parametrize(
+    ("layout", "activation"),
+    [
+        *(("bert", "Identity"), ("bert", "Sigmoid"), ("bert", "Tanh")),
+        *(("modular", "Sigmoid"), ("qwen3, causal", "Tanh")),
+    ],
+)
 def test_the_authors_activation_is_kept_for_sentence_transformers(
-    peer, tmp_path, activation, layout
+    peer, tmp_path, layout, activation
 ):
     applied = getattr(torch.nn, activation)()
     there = peer(LAYOUTS[layout](tmp_path / "plain"), activation_fn=applied)
@@ -199,7 +203,7 @@ def test_what_cannot_be_honoured_is_refused(peer, tmp_path, file, values, refuse
         Ranker.load(tmp_path / "saved")
 
 
-@pytest.mark.parametrize("layout", ["bert", "modular", "qwen3, causal"])
+@pytest.mark.parametrize("layout", ["bert", "qwen3, causal"])
 def test_a_plain_model_that_names_code_loads_without_it(peer, tmp_path, layout):
     path = LAYOUTS[layout](tmp_path / "plain")
     expected = raw_there(peer(path))

@@ -17,7 +17,10 @@ from secondlook.score.torch_backend import TorchBackend
 
 @pytest.mark.parametrize(
     "pooling",
-    ["max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken", ("cls", "mean")],
+    [
+        *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("mean_sqrt_len_tokens", "max")),
+        *("weightedmean", "lasttoken", ("cls", "mean")),
+    ],
 )
 def test_all_ways_to_pool(peer, tmp_path, pooling):
     path = modular(tmp_path / "plain", "bert", pooling)
