@@ -110,16 +110,12 @@ class ChatEncoder:
 
     def _tokenise(self, parts: Sequence[tuple[str, str, str, str, str]]) -> list[_Run]:
         """Frame, query, frame, document, frame: as one text each."""
-        whole = ["".join(some) for some in parts]
-        encodings = [
-            encoding
-            for some in in_batches(whole)
-            for encoding in self._tokenizer.encode_batch(list(some), add_special_tokens=False)
-        ]
-        return [
-            self._run(text, encoding, some)
-            for text, encoding, some in zip(whole, encodings, parts, strict=True)
-        ]
+        rest, runs = iter(parts), []
+        for texts in in_batches(["".join(some) for some in parts]):
+            encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+            for text, encoding in zip(texts, encodings, strict=True):
+                runs.append(self._run(text, encoding, next(rest)))
+        return runs
 
     def _run(self, text: str, encoding: Encoding, parts: tuple[str, str, str, str, str]) -> _Run:
         ids = np.array(encoding.ids, np.int32)
@@ -175,8 +171,8 @@ class ChatEncoder:
         for pair, run in zip(_PROBES, self._runs(_PROBES), strict=True):
             if run.ids.tolist() != self._whole(*pair):
                 raise UnusableTokenizer(
-                    "this tokenizer reads a chat template otherwise in parts than as a whole, so a "
-                    "text could forge the template's special tokens; take another ranker"
+                    "this tokenizer gives other tokens for the parts of the chat template than for "
+                    "the whole, so pairs cannot be encoded safely; take another ranker"
                 )
 
     def _common_end(self) -> NDArray[np.int32]:

@@ -166,7 +166,10 @@ def new_warm(
 def _refuse_cross_encoder(folder: Path, config: Mapping[str, Any]) -> None:
     """Raise CheckpointProblem where a trained head would be lost."""
     files = saved_files(folder, config)
-    if files.saved_there or files.causal or stored_logits(folder, config) is not None:
+    scores = files.saved_there
+    if not files.modules:
+        scores = files.causal or stored_logits(folder, config) is not None
+    if scores:
         raise CheckpointProblem(
             f"{folder} is a cross-encoder, whose trained head a warm ranker would lose; it is a "
             f"ranker as it is, and training goes on from it; for a warm ranker take a bi-encoder"
