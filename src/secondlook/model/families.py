@@ -63,8 +63,8 @@ class Decoder(Family):
         Padding stands on the right, where no token before it sees it.
         """
         states: Tensor = classifier.base_model(**read).last_hidden_state
-        rows = real.new_ones(len(real)).cumsum(0) - 1
-        logits: Tensor = classifier.score(states[rows, real.sum(1) - 1])
+        last = real * (real.cumsum(1) == real.sum(1, keepdim=True))  # 1 for one token of each row
+        logits: Tensor = classifier.score((states * last[:, :, None]).sum(1))
         return logits
 
 
