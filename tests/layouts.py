@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 import transformers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 import tiny
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LENGTH = 120
 WITHOUT_SEGMENTS = ["input_ids", "attention_mask"]
@@ -89,10 +92,18 @@ def modular(
     kind: str = "modernbert",
     pooling: Any = "cls",
     logits: int = 1,
-    activation: Any = None,
+    activation: type[torch.nn.Module] | None = None,
     seed: int = 3,
 ) -> Path:
     """Encoder, pooling, a wide layer, a norm, and the layer that scores: Ettin's layout."""
+    shutil.copytree(_modular(kind, pooling, logits, activation, seed), path)
+    return path
+
+
+@cache
+def _modular(kind: str, pooling: Any, logits: int, activation: Any, seed: int) -> Path:
+    """Made once in a session, and removed at its end."""
+    pytest.importorskip("sentence_transformers")
     from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
     from sentence_transformers.sentence_transformer.modules import Dropout, LayerNorm, Pooling
@@ -100,8 +111,10 @@ def modular(
     torch.manual_seed(seed)
     made = tiny.config(kind, max_position_embeddings=LENGTH + 2)
     encoder = transformers.AutoModel.from_config(made).eval()
-    start = path.with_name(f"{path.name}.start")
-    tiny.save(encoder, start, model_max_length=LENGTH)
+    place = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    start = tiny.save(encoder, place / "start", model_max_length=LENGTH)
+    last = None if activation is None else activation()
     wide = 32 * (1 if isinstance(pooling, str) else len(pooling))
     modules = [
         Transformer(str(start)),
@@ -110,14 +123,14 @@ def modular(
         Dropout(0.1),
         Dense(wide, 24, activation_function=torch.nn.GELU(), use_residual=True),
         LayerNorm(24),
-        Dense(24, logits, activation_function=activation, module_output_name="scores"),
+        Dense(24, logits, activation_function=last, module_output_name="scores"),
     ]
     for module in modules[-3:]:
         for weight in module.parameters():
             torch.nn.init.normal_(weight, std=0.5)
     there = CrossEncoder(modules=modules, device="cpu")
-    there.save_pretrained(str(path))
-    return path
+    there.save_pretrained(str(place / "saved"))
+    return place / "saved"
 
 
 def byte_pairs() -> Tokenizer:

@@ -39,8 +39,7 @@ def test_answers_outside_the_vocabulary_are_refused(peer, tmp_path):
         Ranker.load(path)
 
 
-@pytest.mark.parametrize("generic", ["", CHAT])
-@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(("causal", "generic"), [(True, CHAT), (False, "")])
 def test_the_published_prompt_of_qwen3_reranker(peer, tmp_path, causal, generic):
     """A copy from before sentence-transformers knew it: its own template is for conversations."""
     path = decoder(tmp_path / "Qwen3-Reranker-0M", causal=causal, template=generic, length=500)

@@ -18,8 +18,11 @@ from secondlook.score.torch_backend import TorchBackend
 @pytest.mark.parametrize(
     "pooling",
     [
-        *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("mean_sqrt_len_tokens", "max")),
-        *("weightedmean", "lasttoken", ("cls", "mean")),
+        *(
+            pytest.param(mode, marks=pytest.mark.slow)
+            for mode in ("mean_sqrt_len_tokens", "max", "lasttoken")
+        ),
+        *("weightedmean", ("cls", "mean")),
     ],
 )
 def test_all_ways_to_pool(peer, tmp_path, pooling):
@@ -120,7 +123,7 @@ def test_modules_lie_in_the_models_folder(tmp_path, place):
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_an_export_belongs_to_one_head(tmp_path, name):
     path = modular(tmp_path / "plain")
-    other = modular(tmp_path / "other", activation=torch.nn.Tanh(), seed=4)
+    other = modular(tmp_path / "other", activation=torch.nn.Tanh, seed=4)
     before = fingerprint(open_checkpoint(path))
     (path / "6_Dense" / name).write_bytes((other / "6_Dense" / name).read_bytes())
     assert fingerprint(open_checkpoint(path)) != before
