@@ -116,7 +116,12 @@ def verbs(command: Any, above: str = "") -> Iterator[tuple[str, Any]]:  # noqa: 
 
 def recipes_page() -> str:
     """Every setting of a recipe and of the files a ranker keeps."""
-    from secondlook.encode.settings import EncodeSettings, MarkerSettings, WindowSettings
+    from secondlook.encode.settings import (
+        ChatSettings,
+        EncodeSettings,
+        MarkerSettings,
+        WindowSettings,
+    )
     from secondlook.model.settings import FrozenSettings
     from secondlook.train.losses import LOSSES
     from secondlook.train.phases import OTHERS
@@ -133,6 +138,7 @@ def recipes_page() -> str:
         ("`[encode]`", EncodeSettings),
         ("`[encode.markers]`", MarkerSettings),
         ("`[encode.windows]`", WindowSettings),
+        ("`[encode.chat]`", ChatSettings),
     ):
         parts += _section(title, model)
     parts.append(

@@ -166,11 +166,11 @@ def test_segments_are_sent_where_the_authors_send_them(tmp_path, names, segments
     assert open_checkpoint(tmp_path).settings.encode.segments == segments
 
 
-def test_a_score_that_is_made_by_further_modules_is_refused_with_their_names(tmp_path):
+def test_a_score_that_is_made_by_an_unknown_module_is_refused_with_its_name(tmp_path):
     files = saved_there()
-    dense = {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.Dense"}
-    folder_with(tmp_path, BERT, **files | {"modules": [*files["modules"], dense]})
-    with pytest.raises(CheckpointProblem, match=r"behind the encoder \(Dense\).*neither.*dropped"):
+    other = {"idx": 1, "name": "1", "path": "1_LSTM", "type": "sentence_transformers.LSTM"}
+    folder_with(tmp_path, BERT, **files | {"modules": [*files["modules"], other]})
+    with pytest.raises(CheckpointProblem, match=r"made by LSTM; .*others are not dropped"):
         open_checkpoint(tmp_path)
 
 
@@ -299,7 +299,7 @@ class TestHub:
 
         monkeypatch.setattr(huggingface_hub, "snapshot_download", fake_download)
         assert locate("org/ranker") == tmp_path
-        assert asked == {"org/ranker": ["*.safetensors", "*.json", "*.txt"]}
+        assert asked == {"org/ranker": ["*.safetensors", "*.json", "*.txt", "*.jinja"]}
 
     def test_what_is_nowhere_is_an_error_that_says_what_to_do(self, tmp_path, monkeypatch):
         import huggingface_hub.constants

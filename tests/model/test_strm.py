@@ -4,8 +4,9 @@ import transformers
 
 import tiny
 from secondlook.errors import CheckpointProblem
+from secondlook.model.families import SHUT
 from secondlook.model.joint import Joint
-from secondlook.model.strm import SHUT, visible
+from secondlook.model.strm import visible
 from secondlook.model.warm import Warm
 
 #          1  2  3  bog ##ue 6  7  8

@@ -59,3 +59,14 @@ def exported(tmp_path_factory):
         return folder
 
     return make
+
+
+@pytest.fixture
+def peer() -> Any:
+    """sentence-transformers' CrossEncoder, on the CPU."""
+    made = pytest.importorskip("sentence_transformers").CrossEncoder
+
+    def load(path: Path, **options: Any) -> Any:
+        return made(str(path), device="cpu", **options)
+
+    return load

@@ -3,112 +3,65 @@
 import numpy as np
 import pytest
 import torch
-import transformers
 
 import tiny
+from layouts import LAYOUTS, NAMED, NEW, PAIRS, WITHOUT_SEGMENTS, modular
+from layouts import classifier as folder
+from parity import assert_scores_alike, change, pairs_of, raw, raw_there, trained_one_step
 from secondlook.errors import CheckpointProblem
-from secondlook.model.network import load_model, new_joint, save_model
+from secondlook.model.network import new_joint
+from secondlook.score.export import export_ranker
 from secondlook.score.ranker import Ranker
-from secondlook.types import Document, Query
 
-LONG = "what is the tide of the cape fear river, in deep sea? "
-PAIRS = (
-    ("what is bogue", "the tide of the sea. bogue, a fish!"),
-    (LONG * 2, "a fish"),  # the query is cut, and by far more than 64 tokens of it fit
-    ("tide", LONG * 9),
-    (LONG * 9, LONG * 7),
-    (LONG * 7, LONG * 9),
-    ("", ""),
-    ("", "the tide"),
-    ("tide", ""),
-    ("où est Zürich", "Zürich liegt am Zürichsee — 400\u00a0000 habitants. 東京 не там."),
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*torch.jit.script.*:DeprecationWarning"  # DeBERTa's own
 )
-LENGTH = 120
-WITHOUT_SEGMENTS = ["input_ids", "attention_mask"]
 
 
-def deberta():
-    return transformers.DebertaV2Config(
-        **tiny._SHAPE,
-        type_vocab_size=0,
-        relative_attention=True,
-        position_buckets=16,
-        norm_rel_ebd="layer_norm",
-        share_att_key=True,
-        pos_att_type=["p2c", "c2p"],
-        position_biased_input=False,
-        pooler_hidden_size=32,
-    )
+def slow_but(names, quick):
+    """All of the names, of which CI takes the quick ones."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-def network(kind, logits=1):
-    torch.manual_seed(3)
-    made = deberta() if kind == "deberta-v2" else tiny.config(kind)
-    made.initializer_range, made.num_labels = 0.3, logits
-    made.max_position_embeddings = LENGTH + 2
-    return transformers.AutoModelForSequenceClassification.from_config(made).eval()
+@pytest.mark.parametrize("layout", slow_but(LAYOUTS, NAMED))
+def test_scores_are_those_of_sentence_transformers(peer, tmp_path, layout):
+    path = LAYOUTS[layout](tmp_path / "plain")
+    there = peer(path)
+    assert_scores_alike(path, there, tmp_path)
+    ours = peer(tmp_path / "ours")  # and it reads ours as its own
+    np.testing.assert_allclose(raw_there(ours), raw_there(there), atol=1e-4)
 
 
-def folder(path, kind="bert", logits=1, **tokenizer_config):
-    model = network(kind, logits)
-    tiny.save(model, path, **{"model_max_length": LENGTH} | tokenizer_config)
-    if kind == "xlm-roberta":
-        tiny.sentence_pieces().save(str(path / "tokenizer.json"))
-        names = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>"}
-        tiny.write_json(
-            path / "tokenizer_config.json",
-            {f"{name}_token": token for name, token in names.items()}
-            | {
-                "tokenizer_class": "PreTrainedTokenizerFast",
-                "model_input_names": WITHOUT_SEGMENTS,
-                "model_max_length": LENGTH,
-            },
-        )
-    return path
+@pytest.mark.parametrize("layout", slow_but(LAYOUTS, ["bert, two logits", *NEW]))
+def test_scores_are_alike_after_training(peer, tmp_path, layout):
+    path = LAYOUTS[layout](tmp_path / "plain")
+    before = raw(Ranker.load(path, device="cpu"))
+    tuned = trained_one_step(path, tmp_path / "tuned")
+    after = raw(Ranker.load(tuned, device="cpu"))
+    assert abs(after - before).max() > 1e-2
+    np.testing.assert_allclose(after, raw_there(peer(tuned)), atol=1e-4)
 
 
-@pytest.fixture
-def peer():
-    made = pytest.importorskip("sentence_transformers").CrossEncoder
-
-    def load(path, **options):
-        return made(str(path), device="cpu", **options)
-
-    return load
+ENGINES = [f"{engine}: {layout}" for layout in LAYOUTS for engine in ("onnx", "openvino")]
 
 
-def raw(ranker, pairs=PAIRS):
-    return ranker.score([(Query("", query), Document("", text)) for query, text in pairs])
+@pytest.mark.parametrize("case", slow_but(ENGINES, ["openvino: qwen3, causal"]))
+def test_exports_score_as_sentence_transformers_does(peer, tmp_path, case):
+    engine, layout = case.split(": ")
+    pytest.importorskip("onnxruntime" if engine == "onnx" else engine)
+    path = LAYOUTS[layout](tmp_path / "plain")
+    export_ranker(path, engine, "fp32")
+    exported = raw(Ranker.load(path, backend=engine))
+    np.testing.assert_allclose(exported, raw_there(peer(path)), atol=1e-4)
 
 
-def raw_there(there, pairs=PAIRS):
-    scores = there.predict(list(pairs), activation_fn=torch.nn.Identity())
-    return scores[:, 1] - scores[:, 0] if scores.ndim == 2 else scores
-
-
-def assert_scores_alike(path, there, tmp_path, pairs=PAIRS):
-    """As it comes, and after it went through a checkpoint of ours."""
-    here = Ranker.load(path, device="cpu")
-    expected = raw_there(there, pairs)
-    assert np.ptp(expected) > 1e-2
-    np.testing.assert_allclose(raw(here, pairs), expected, atol=1e-4)
-    save_model(load_model(path), tmp_path / "ours")
-    again = Ranker.load(tmp_path / "ours", device="cpu")
-    np.testing.assert_allclose(raw(again, pairs), expected, atol=1e-4)
-    return again
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # DeBERTa's own
-@pytest.mark.parametrize(
-    ("kind", "logits"),
-    [
-        *(("bert", 1), ("bert", 2), ("xlm-roberta", 1), ("modernbert", 1), ("deberta-v2", 1)),
-        *(("electra", 1), ("distilbert", 1)),
-    ],
-)
-def test_raw_scores_are_those_of_sentence_transformers(peer, tmp_path, kind, logits):
-    path = folder(tmp_path / "plain", kind, logits)
-    assert_scores_alike(path, peer(path), tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_exports_are_alike_after_training(peer, tmp_path, layout):
+    tuned = trained_one_step(LAYOUTS[layout](tmp_path / "plain"), tmp_path / "tuned")
+    expected = raw_there(peer(tuned))
+    export_ranker(tuned, "openvino", "fp32")
+    np.testing.assert_allclose(raw(Ranker.load(tuned, backend="openvino")), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
@@ -119,25 +72,47 @@ def test_segments_are_left_out_where_the_authors_leave_them_out(peer, tmp_path, 
     assert abs(raw(with_segments) - raw_there(peer(path))).max() > 1e-2
 
 
-def test_the_default_prompt_is_put_before_queries_here_and_there(peer, tmp_path):
-    prompts = {"web": "what river is ", "other": "x"}
-    there = peer(folder(tmp_path / "plain"), prompts=prompts, default_prompt_name="web")
+PROMPTS = {"web": "what river is ", "other": "x"}
+
+
+@pytest.mark.parametrize("layout", ["bert", "modular", "qwen3, causal"])
+def test_the_default_prompt_is_put_before_queries_here_and_there(peer, tmp_path, layout):
+    plain = LAYOUTS[layout](tmp_path / "plain")
+    there = peer(plain, prompts=PROMPTS, default_prompt_name="web")
     there.save_pretrained(str(tmp_path / "saved"))
     assert_scores_alike(tmp_path / "saved", there, tmp_path)
     ours = peer(tmp_path / "ours")  # and sentence-transformers reads the prompt from ours
     np.testing.assert_allclose(raw_there(ours), raw_there(there), atol=1e-4)
-    without = peer(tmp_path / "plain")
-    assert abs(raw_there(without) - raw_there(there)).max() > 1e-2
+    assert abs(raw_there(peer(plain)) - raw_there(there)).max() > 1e-2
 
 
-@pytest.mark.parametrize("activation", ["Identity", "Sigmoid", "Tanh"])
-def test_the_authors_activation_is_kept_for_sentence_transformers(peer, tmp_path, activation):
-    there = peer(folder(tmp_path / "plain"), activation_fn=getattr(torch.nn, activation)())
+@pytest.mark.parametrize(
+    ("layout", "activation"),
+    [
+        *(("bert", "Identity"), ("bert", "Sigmoid"), ("bert", "Tanh")),
+        *(("modular", "Sigmoid"), ("qwen3, causal", "Tanh")),
+    ],
+)
+def test_the_authors_activation_is_kept_for_sentence_transformers(
+    peer, tmp_path, layout, activation
+):
+    applied = getattr(torch.nn, activation)()
+    there = peer(LAYOUTS[layout](tmp_path / "plain"), activation_fn=applied)
     there.save_pretrained(str(tmp_path / "saved"))
     ours = assert_scores_alike(tmp_path / "saved", there, tmp_path)
     assert ours.settings.activation == activation.lower()
     again = peer(tmp_path / "ours")
     np.testing.assert_allclose(again.predict(list(PAIRS)), there.predict(list(PAIRS)), atol=1e-4)
+
+
+def test_an_unknown_activation_is_refused(peer, tmp_path):
+    peer(folder(tmp_path / "plain"), activation_fn=torch.nn.Softplus()).save_pretrained(
+        str(tmp_path / "saved")
+    )
+    with pytest.raises(
+        CheckpointProblem, match=r"through torch\.nn\.modules\.activation\.Softplus"
+    ):
+        Ranker.load(tmp_path / "saved")
 
 
 def test_texts_are_cut_where_sentence_transformers_file_says(peer, tmp_path):
@@ -149,9 +124,17 @@ def test_texts_are_cut_where_sentence_transformers_file_says(peer, tmp_path):
     assert abs(raw_there(there) - raw_there(peer(tmp_path / "plain"))).max() > 1e-2
 
 
+def test_texts_are_made_lower_case_where_its_file_says(peer, tmp_path):
+    peer(folder(tmp_path / "plain", "xlm-roberta")).save_pretrained(str(tmp_path / "saved"))
+    config = tmp_path / "saved" / "sentence_bert_config.json"
+    tiny.write_json(config, tiny.read_json(config) | {"do_lower_case": True})
+    pairs = [("Tide of the Sea", "Deep SEA"), ("tide", "sea")]
+    assert_scores_alike(tmp_path / "saved", peer(tmp_path / "saved"), tmp_path, pairs)
+
+
 def test_a_cut_query_is_counted(tmp_path):
     here = Ranker.load(folder(tmp_path / "plain"), device="cpu")
-    scored = here.scored([(Query("", query), Document("", text)) for query, text in PAIRS])
+    scored = here.scored(pairs_of())
     assert scored.cut_query[[0, 1, 2, 5]].tolist() == [0, 0, 0, 0]
     assert scored.cut_query[3] > scored.cut[3] > 0
     assert scored.cut[4] > scored.cut_query[4] > 0
@@ -166,17 +149,67 @@ def test_a_ranker_of_ours_keeps_its_limit_for_queries(tmp_path):
     assert limited.max_query_length == 64
 
 
-def test_a_trained_head_of_further_modules_is_neither_dropped_nor_guessed(tmp_path):
-    there = pytest.importorskip("sentence_transformers")
-    modules = pytest.importorskip("sentence_transformers.base.modules")
-    pooling = there.sentence_transformer.modules.Pooling(32, "cls")
-    dense = modules.Dense(32, 1, module_output_name="scores")
-    encoder = modules.Transformer(str(tiny.save(tiny.encoder(), tmp_path / "encoder")))
-    made = there.CrossEncoder(modules=[encoder, pooling, dense], device="cpu")
-    made.save_pretrained(str(tmp_path / "saved"))
-    for load in (Ranker.load, new_joint):
-        with pytest.raises(CheckpointProblem, match=r"\(Pooling, Dense\).*neither.*dropped"):
-            load(tmp_path / "saved")
+@pytest.mark.parametrize(
+    ("labels", "positive", "negative"),
+    [
+        (["contradiction", "entailment", "neutral"], 1, 0),
+        (["entailment", "neutral", "contradiction"], 0, 2),
+        (["entailment", "not_entailment"], 0, 1),
+        (["irrelevant", "relevant"], 1, 0),
+    ],
+)
+def test_of_several_logits_labels_say_which_two_make_the_score(
+    peer, tmp_path, labels, positive, negative
+):
+    path = folder(tmp_path / "plain", logits=len(labels))
+    config = tiny.read_json(path / "config.json")
+    named = {str(index): label for index, label in enumerate(labels)}
+    ids = {label: index for index, label in enumerate(labels)}
+    tiny.write_json(path / "config.json", config | {"id2label": named, "label2id": ids})
+    there = peer(path).predict(list(PAIRS), activation_fn=torch.nn.Identity())
+    expected = there[:, positive] - there[:, negative]
+    np.testing.assert_allclose(raw(Ranker.load(path, device="cpu")), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("logits", [3, 4])
+def test_logits_whose_meaning_nobody_states_are_refused(tmp_path, logits):
+    for path in (folder(tmp_path / "plain", logits=logits), modular(tmp_path / "m", logits=logits)):
+        with pytest.raises(CheckpointProblem, match=f"{logits} logits, and which of them"):
+            Ranker.load(path)
+
+
+def test_two_logits_of_a_modular_one_become_their_difference(peer, tmp_path):
+    path = modular(tmp_path / "plain", logits=2)
+    assert_scores_alike(path, peer(path), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "refused"),
+    [
+        ("sentence_bert_config.json", {"config_kwargs": {"hidden_act": "relu"}}, "config_kwargs"),
+        (
+            "sentence_bert_config.json",
+            {"processing_kwargs": {"text": {"stride": 3}}},
+            "text.stride",
+        ),
+        ("tokenizer_config.json", {"truncation_side": "left"}, "at their beginning"),
+        ("sentence_bert_config.json", {"processing_kwargs": [1]}, "cannot be understood"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(peer, tmp_path, file, values, refused):
+    peer(folder(tmp_path / "plain")).save_pretrained(str(tmp_path / "saved"))
+    change(tmp_path / "saved" / file, **values)
+    with pytest.raises(CheckpointProblem, match=refused):
+        Ranker.load(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("layout", ["bert", "qwen3, causal"])
+def test_a_plain_model_that_names_code_loads_without_it(peer, tmp_path, layout):
+    path = LAYOUTS[layout](tmp_path / "plain")
+    expected = raw_there(peer(path))
+    change(path / "config.json", auto_map={"AutoModel": "modeling.Evil"})
+    (path / "modeling.py").write_text("raise SystemExit('run')")
+    np.testing.assert_allclose(raw(Ranker.load(path, device="cpu")), expected, atol=1e-4)
 
 
 @pytest.mark.real
@@ -192,3 +225,9 @@ def test_a_real_cross_encoder(peer, shared_weights, tmp_path):
     ]
     there = peer(path, model_kwargs={"dtype": torch.float32})  # its weights are stored in half
     assert_scores_alike(path, there, tmp_path, pairs)
+    tuned = trained_one_step(path, tmp_path / "tuned")
+    expected = raw_there(peer(tuned), pairs)
+    np.testing.assert_allclose(raw(Ranker.load(tuned, device="cpu"), pairs), expected, atol=1e-4)
+    export_ranker(tuned, "openvino", "fp32")
+    exported = raw(Ranker.load(tuned, backend="openvino"), pairs)
+    np.testing.assert_allclose(exported, expected, atol=1e-4)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Tokenizer
 
+from secondlook.encode.chat import ChatEncoder
 from secondlook.encode.features import Features
 from secondlook.encode.markers import QueryTerms, insert, marker_ids, match, term_reader
 from secondlook.encode.query_types import TYPES, read_type
@@ -46,7 +47,7 @@ class Encoder:
     Special tokens are the tokenizer's own. One that is spelled out inside a text, as in
     "what does [SEP] do", is text there: no document can forge the frame it is put in. A lone
     surrogate becomes U+FFFD. The document's tail is cut where the whole would be too long; without
-    `max_query_length`, the tail of the longer text.
+    `max_query_length`, the tail of the longer text. With `chat`, `ChatEncoder` does all of this.
 
     `types` predicts the type of a query that comes without one. `cache_bytes` bounds the memory
     for documents already tokenised. Threads may share an encoder.
@@ -67,6 +68,10 @@ class Encoder:
         self.settings = settings
         self._tokenizer = tokenizer
         self._types = types
+        self._chat: ChatEncoder | None = None
+        if settings.chat is not None:
+            self._chat = ChatEncoder(tokenizer, settings.chat, settings.max_length)
+            return
         self._template = Template.read(tokenizer, settings.form)
         self._markers, term_of = None, None
         if settings.markers is not None:
@@ -88,6 +93,11 @@ class Encoder:
         """One Features per pair, in the order given."""
         if not pairs:
             return []
+        if self._chat is not None:
+            before_query, before_text = self.settings.query_prompt, self.settings.document_prompt
+            return self._chat.encode(
+                [(before_query + q.text, before_text + self._text(d)) for q, d in pairs]
+            )
         documents = self._documents.read([self._text(document) for _, document in pairs])
         heads = self._heads([query for query, _ in pairs], documents)
         if self.settings.markers is None:

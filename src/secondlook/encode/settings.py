@@ -50,6 +50,18 @@ class WindowSettings(Settings):
         return self
 
 
+class ChatSettings(Settings):
+    """A pair as a conversation, for decoders: `before` query `between` document `after`.
+
+    Special tokens of the tokenizer are spelled out in these texts. Of a pair that is too long the
+    end is cut, and what stands behind the document is put back over it.
+    """
+
+    before: str
+    between: str
+    after: str
+
+
 class EncodeSettings(Settings):
     """Everything the encoder needs to know beside the tokenizer."""
 
@@ -74,3 +86,23 @@ class EncodeSettings(Settings):
     """DR-BERT's three-part form: `[CLS] T [SEP] Q [SEP] D [SEP]`."""
     markers: MarkerSettings | None = None
     windows: WindowSettings | None = None
+    chat: ChatSettings | None = None
+    """What a decoder's chat template puts around the texts, in place of the tokenizer's own special
+    tokens."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.chat is None:
+            return self
+        unfit = {
+            f"form = {self.form!r}": self.form != "joint",
+            "strm": self.strm,
+            "query_types": self.query_types,
+            "markers": self.markers is not None,
+            "max_query_length": self.max_query_length is not None,
+        }
+        if wrong := [name for name, is_set in unfit.items() if is_set]:
+            raise ValueError(
+                f"a ranker with a chat template cannot have {', '.join(wrong)}; leave it out"
+            )
+        return self

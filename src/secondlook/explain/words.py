@@ -59,10 +59,12 @@ class WordReader:
         plain = MarkerSettings.model_validate({"analyzer": language})
         self._term_of = term_reader(tokenizer, plain.model_copy(update={"match": "exact"}))
         self._stem_of = term_reader(tokenizer, plain)
-        frame = Template.read(tokenizer, settings.form)
-        self._before = len(frame.before)
-        runs = (frame.before, frame.between, frame.opening, frame.after, frame.separator)
-        special = [run.ids for run in runs]
+        self._before, special = 0, [np.empty(0, np.int32)]
+        if settings.chat is None:
+            frame = Template.read(tokenizer, settings.form)
+            self._before = len(frame.before)
+            runs = (frame.before, frame.between, frame.opening, frame.after, frame.separator)
+            special = [run.ids for run in runs]
         if settings.markers is not None:
             special.append(marker_ids(tokenizer, settings.markers).ravel())
         self._special = np.unique(np.concatenate(special))
@@ -97,7 +99,7 @@ class WordReader:
 
         They stand in the order of `read`; words that were cut off are not there.
         """
-        own = ~np.isin(pair.ids, self._special)
+        own = ~np.isin(pair.ids, self._special) & (pair.words >= 0)  # a chat's frame has word -1
         if self._settings.query_types:  # the type, up to the special token behind it
             own[: self._before + int(own[self._before :].argmin())] = False
         query: list[NDArray[np.intp]] = []

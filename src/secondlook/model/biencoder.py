@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.errors import CheckpointProblem
-from secondlook.model.checkpoint import read_json
+from secondlook.model.saved_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

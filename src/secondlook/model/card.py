@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from secondlook.model.settings import Phase, RankerSettings
 
 _JOINT = """
-It is a plain cross-encoder with one logit, so sentence-transformers, text-embeddings-inference and
-others load it too{except_for}.
+It is a cross-encoder with one logit, so sentence-transformers and, unless its head is a chain of
+modules (`modules.json`), text-embeddings-inference and others load it too{except_for}.
+"""
+_CHAT = """
+Pairs are read through its chat template, as sentence-transformers reads them.
 """
 _WARM = """
 It is of secondlook's *warm* form: a bi-encoder (`model.safetensors`, which loads as such elsewhere)
@@ -42,6 +45,7 @@ def card(settings: RankerSettings) -> str:
         lines += [_FROZEN.rstrip()]
     else:
         lines += [_JOINT.rstrip().format(except_for=_only_here(settings))]
+        lines += [_CHAT.rstrip()] if settings.encode.chat else []
     if settings.lineage.phases:
         lines += ["", "## How it was trained", ""]
         lines += [_phase_line(p) for p in settings.lineage.phases]

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from secondlook.data.durable import half_of, remove_halves, sync, write_at_once
 from secondlook.data.lock import locked
 from secondlook.errors import CheckpointProblem, UnknownName
-from secondlook.model.imported import SavedFiles, longest_input, settings_of
+from secondlook.model.families import FAMILIES, description
+from secondlook.model.imported import longest_input, settings_of
+from secondlook.model.saved_files import head_files, read_json, saved_files
 from secondlook.model.settings import RankerSettings
 from secondlook.recipe import Settings
 
@@ -36,23 +38,17 @@ TYPES = "types.safetensors"
 """The classifier of query types, where the ranker has one."""
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _SAFE_NAME = re.compile(r"\w[\w.-]*\.safetensors")
-_DOWNLOADED = ["*.safetensors", "*.json", "*.txt"]
+_DOWNLOADED = ["*.safetensors", "*.json", "*.txt", "*.jinja"]
 _KNOWN_ATTENTION = ("eager", "sdpa", "flash_attention_2")
 """What transformers has itself; it takes any other name for code on the hub, and loads that."""
 _CONFIG_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "model_type": (str, "a name"),
     "max_position_embeddings": (int, "a whole number"),
     "pad_token_id": (int, "a whole number"),
+    "architectures": (list, "a list"),
     "id2label": (dict, "an object"),
     "sentence_transformers": (dict, "an object"),
 }
-_BEHIND_PADDING = {"camembert", "mpnet", "roberta", "xlm-roberta"}
-"""Families that number positions from behind the padding index."""
-_ARCHITECTURES = _BEHIND_PADDING | {
-    *("albert", "bart", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert"),
-    *("mt5", "t5"),
-}
-"""What transformers itself has: where such a model names code of its own, it loads without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +117,7 @@ def _download(hub_id: str) -> Path:
 def read_config(folder: Path) -> dict[str, Any]:
     """`config.json`; raises CheckpointProblem where the model can only run by code of its own."""
     config = read_json(folder / "config.json")
-    if "auto_map" in config and config.get("model_type") not in _ARCHITECTURES:
+    if "auto_map" in config and config.get("model_type") not in FAMILIES:
         raise CheckpointProblem(
             f"{folder} needs code that comes with the model (`auto_map` in config.json), and such "
             "code is never run here; take a model of an architecture that transformers has itself"
@@ -161,19 +157,6 @@ def _check_types(path: Path, config: Mapping[str, Any]) -> None:
             )
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file of the folder."""
-    if not path.is_file():
-        raise CheckpointProblem(f"{path.parent} is no model: it holds no {path.name}")
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointProblem(f"{path} is no JSON ({error}); fetch the model anew") from error
-    if not isinstance(read, dict):
-        raise CheckpointProblem(f"{path} holds no JSON object; fetch the model anew")
-    return read
-
-
 def read_tokenizer(folder: Path) -> Tokenizer:
     """`tokenizer.json`, without the truncation and padding some bases store: lengths are ours."""
     path = folder / "tokenizer.json"
@@ -188,7 +171,18 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         raise CheckpointProblem(f"{path} is damaged ({error}); fetch the model anew") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    own = folder / "sentence_bert_config.json"
+    if own.is_file() and read_json(own).get("do_lower_case"):
+        _lower_case(tokenizer)
     return tokenizer
+
+
+def _lower_case(tokenizer: Tokenizer) -> None:
+    """Lower-case texts first, as sentence-transformers does it, where that is not done already."""
+    given = tokenizer.normalizer
+    if given is None or given.normalize_str("A") != "a":
+        steps = [normalizers.Lowercase(), *([] if given is None else [given])]
+        tokenizer.normalizer = normalizers.Sequence(steps)
 
 
 def read_settings(path: Path, kind: type[S]) -> S:
@@ -262,22 +256,11 @@ def _imported_settings(folder: Path, config: Mapping[str, Any], base: str) -> Ra
         return settings_of(saved_files(folder, config), position_limit(config), base)
     except ValueError as error:
         raise CheckpointProblem(f"{folder} {error}") from error
-
-
-def saved_files(folder: Path, config: Mapping[str, Any]) -> SavedFiles:
-    """What transformers and sentence-transformers wrote beside the weights."""
-
-    def read(name: str) -> dict[str, Any]:
-        return read_json(folder / name) if (folder / name).is_file() else {}
-
-    modules = folder / "modules.json"
-    return SavedFiles(
-        config,
-        read("tokenizer_config.json"),
-        read("sentence_bert_config.json"),
-        read("config_sentence_transformers.json"),
-        json.loads(modules.read_text("utf-8")) if modules.is_file() else [],
-    )
+    except (AttributeError, TypeError) as error:  # a list where an object should be
+        raise CheckpointProblem(
+            f"{folder} has a tokenizer_config.json or files of sentence-transformers that cannot "
+            f"be understood ({error}); fetch the model anew"
+        ) from error
 
 
 def base_name(source: str | Path) -> str:
@@ -296,7 +279,7 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
     positions = config.get("max_position_embeddings")
     if positions is None:
         return None
-    if config.get("model_type") in _BEHIND_PADDING:
+    if description(config).behind_padding:
         padding = config.get("pad_token_id")
         positions -= (1 if padding is None else padding) + 1
     return int(positions)
@@ -305,7 +288,10 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
 def files_fingerprint(folder: Path) -> str:
     """A digest of all that a model's folder says and weighs: every .json and .safetensors file."""
     digest = sha256()
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*.safetensors")]):
+    found = [
+        path for pattern in ("*.json", "*.safetensors", "*.jinja") for path in folder.glob(pattern)
+    ]
+    for path in [*sorted(found), *head_files(folder)]:
         with path.open("rb") as file:
             digest.update(path.name.encode() + b"\0" + file_digest(file, sha256).digest())
     return f"sha256:{digest.hexdigest()}"

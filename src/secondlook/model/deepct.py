@@ -32,7 +32,7 @@ except ImportError as error:
     raise MissingExtra("torch", "weighing words") from error
 
 from secondlook.model.joint import takes_segments
-from secondlook.model.network import load_encoder, quiet
+from secondlook.model.loading import load_encoder, quiet
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -34,7 +34,7 @@ try:
 except ImportError as error:
     raise MissingExtra("torch", "expanding documents") from error
 
-from secondlook.model.network import load, load_encoder, quiet
+from secondlook.model.loading import load, load_encoder, quiet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,31 +1,75 @@
-"""The encoder families whose layers we can reach into, and how each one's layers are called.
+"""The model families: one description each, of everything that differs between them.
+
+A new family is one class here and its row in FAMILIES. Nothing here needs torch to be imported, so
+that a checkpoint can be opened without it.
 
 transformers gives every layer the same mask. STRM needs that mask to be ours, and the warm form a
-mask of its own in each layer and a stop between two layers; so each family says here how its
-embeddings, its layers and its end are run one at a time.
+mask of its own in each layer and a stop between two layers; so a `Layered` family says how its
+embeddings, its layers and its end are run one at a time. Others are run as a whole only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from secondlook.errors import CheckpointProblem
-from secondlook.model.strm import SHUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from torch import Tensor
+    from torch.nn import ModuleList
     from transformers import PreTrainedModel
+
+SHUT = -1e4
+"""Added to an attention logit, it shuts the position out: e^-10000 is exactly 0 in every floating
+type, and being finite (in float16 too, and twice over) it never turns a row of padding into NaN."""
 
 
 class Family:
-    """BERT (MiniLM too): learned positions, layers that map states and mask to states."""
+    """A family whose networks run as a whole only."""
+
+    behind_padding: ClassVar[bool] = False
+    """Whether positions are numbered from behind the padding index."""
+    decoder: ClassVar[bool] = False
+    """Whether tokens see only those before them, so that the last one is read for the score."""
+    head: ClassVar[tuple[str, ...]] = ("classifier", "classifier.out_proj")
+    """What the last layer of its classifier may be called."""
 
     def __init__(self, encoder: PreTrainedModel) -> None:
         self.encoder: Any = encoder
+
+    def logits(self, classifier: Any, read: Mapping[str, Any], real: Tensor) -> Tensor:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
+        """What its classifier gives, [batch, logits]; `real` is 0 for padding."""
+        logits: Tensor = classifier(**read).logits
+        return logits
+
+
+class BehindPadding(Family):
+    """Positions as in RoBERTa."""
+
+    behind_padding = True
+
+
+class Decoder(Family):
+    """A causal language model: Qwen's and others."""
+
+    decoder = True
+    head = ("score",)
+
+    def logits(self, classifier: Any, read: Mapping[str, Any], real: Tensor) -> Tensor:  # noqa: ANN401 - as above
+        """Of the last token by the mask: its own forward takes a text's padding token for padding.
+
+        Padding stands on the right, where no token before it sees it.
+        """
+        states: Tensor = classifier.base_model(**read).last_hidden_state
+        last = real * (real.cumsum(1) == real.sum(1, keepdim=True))  # 1 for one token of each row
+        logits: Tensor = classifier.score((states * last[:, :, None]).sum(1))
+        return logits
+
+
+class Layered(Family):
+    """BERT (MiniLM too): learned positions, layers that map states and mask to states."""
 
     @property
     def first_position(self) -> int:
@@ -33,16 +77,16 @@ class Family:
         return 0
 
     @property
-    def layers(self) -> torch.nn.ModuleList:
+    def layers(self) -> ModuleList:
         """The layers, lowest first."""
-        layers: torch.nn.ModuleList = self.encoder.encoder.layer
+        layers: ModuleList = self.encoder.encoder.layer
         return layers
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The states below the first layer, all in segment 0: [batch, tokens, hidden]."""
         states: Tensor = self.encoder.embeddings(
             input_ids=ids,
-            token_type_ids=torch.zeros_like(ids),
+            token_type_ids=ids.new_zeros(ids.shape),
             position_ids=positions + self.first_position,
         )
         return states
@@ -68,7 +112,7 @@ class Family:
         return mask
 
 
-class Electra(Family):
+class Electra(Layered):
     """ELECTRA: small ones embed narrower than their layers and project."""
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -79,8 +123,10 @@ class Electra(Family):
         return states
 
 
-class Roberta(Family):
+class Roberta(Layered):
     """RoBERTa and XLM-RoBERTa: positions are numbered from behind the padding index."""
+
+    behind_padding = True
 
     @property
     def first_position(self) -> int:
@@ -89,13 +135,13 @@ class Roberta(Family):
         return padding + 1
 
 
-class DistilBert(Family):
+class DistilBert(Layered):
     """DistilBERT: no segments."""
 
     @property
-    def layers(self) -> torch.nn.ModuleList:
+    def layers(self) -> ModuleList:
         """The layers, lowest first."""
-        layers: torch.nn.ModuleList = self.encoder.transformer.layer
+        layers: ModuleList = self.encoder.transformer.layer
         return layers
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -127,13 +173,13 @@ class MPNet(Roberta):
         return states
 
 
-class ModernBert(Family):
+class ModernBert(Layered):
     """ModernBERT: rotary positions, and most layers see a window around each position only."""
 
     @property
-    def layers(self) -> torch.nn.ModuleList:
+    def layers(self) -> ModuleList:
         """The layers, lowest first."""
-        layers: torch.nn.ModuleList = self.encoder.layers
+        layers: ModuleList = self.encoder.layers
         return layers
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -168,26 +214,57 @@ class ModernBert(Family):
         """One mask per kind of layer: the window is ours to draw, since we give the mask."""
         distances = (positions[:, None, :] - positions[:, :, None]).abs()
         near = distances <= self.encoder.config.sliding_window
-        return {"full_attention": mask, "sliding_attention": torch.where(near[:, None], mask, SHUT)}
+        return {"full_attention": mask, "sliding_attention": mask.where(near[:, None], SHUT)}
+
+    def logits(self, classifier: Any, read: Mapping[str, Any], real: Tensor) -> Tensor:  # noqa: ANN401 - as above
+        """As its own forward, which would pool by the mask it is given, where that is ours."""
+        if read["attention_mask"] is real:
+            return super().logits(classifier, read, real)
+        states: Tensor = classifier.model(**read).last_hidden_state
+        if classifier.config.classifier_pooling == "cls":
+            pooled = states[:, 0]
+        else:
+            weights = real[:, :, None].to(states.dtype)
+            pooled = (states * weights).sum(1) / weights.sum(1)
+        logits: Tensor = classifier.classifier(classifier.drop(classifier.head(pooled)))
+        return logits
 
 
 FAMILIES: dict[str, type[Family]] = {
-    "bert": Family,
+    "albert": Family,
+    "bart": Family,
+    "bert": Layered,
+    "camembert": BehindPadding,
+    "deberta": Family,
+    "deberta-v2": Family,
     "distilbert": DistilBert,
     "electra": Electra,
     "modernbert": ModernBert,
     "mpnet": MPNet,
+    "mt5": Family,
+    "qwen2": Decoder,
+    "qwen3": Decoder,
     "roberta": Roberta,
+    "t5": Family,
     "xlm-roberta": Roberta,
 }
+"""By `model_type` of config.json. All are part of transformers, so that none needs code of its own;
+where one is not listed, its own code would be needed, or it is taken for a plain `Family`."""
 
 
-def family(encoder: Any, needed_for: str) -> Family:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
+def description(config: Mapping[str, Any]) -> type[Family]:
+    """What is known of the family of this config.json."""
+    return FAMILIES.get(str(config.get("model_type")), Family)
+
+
+def family(encoder: Any, needed_for: str) -> Layered:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
     """How this encoder's layers are run; raises CheckpointProblem where we do not know."""
     kind = encoder.config.model_type
-    if kind not in FAMILIES:
+    found = FAMILIES.get(kind, Family)
+    if not issubclass(found, Layered):
+        layered = [name for name, other in FAMILIES.items() if issubclass(other, Layered)]
         raise CheckpointProblem(
             f"{needed_for} reaches into the encoder's layers, and {kind!r} is none of the families "
-            f"we know ({', '.join(FAMILIES)}); take a base of one of these, or do without"
+            f"we know ({', '.join(layered)}); take a base of one of these, or do without"
         )
-    return FAMILIES[kind](encoder)
+    return found(encoder)

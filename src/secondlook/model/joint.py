@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from secondlook.model.checkpoint import position_limit
-from secondlook.model.families import ModernBert, family
+from secondlook.model.families import Layered, description, family
+from secondlook.model.modular import ModularClassifier
 from secondlook.model.strm import visible
 
 if TYPE_CHECKING:
@@ -33,17 +34,21 @@ class Float32Linear(nn.Linear):
 
 
 class Joint(nn.Module):
-    """A sequence classifier of transformers with one logit, and STRM where it is asked for.
+    """A sequence classifier with one logit, and STRM where it is asked for.
+
+    The classifier is one of transformers, or an encoder with sentence-transformers' modules.
 
     Logits are float32 under autocast too.
     """
 
-    def __init__(self, classifier: PreTrainedModel, *, strm: bool) -> None:
+    def __init__(self, classifier: PreTrainedModel | ModularClassifier, *, strm: bool) -> None:
         super().__init__()
         self.classifier = classifier
         _keep_head_in_float32(classifier)
         self.strm = strm
-        self._family = family(classifier.base_model, "STRM") if strm else None
+        encoder: Any = classifier.base_model
+        known = description(classifier.config.to_dict())
+        self._family = family(encoder, "STRM") if strm else known(encoder)
         self.inputs = tuple(_inputs(classifier, strm=strm))
         """The names of what `forward` reads, in its order."""
         self.pad_id: int = classifier.config.pad_token_id or 0
@@ -69,28 +74,18 @@ class Joint(nn.Module):
         read: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None:
             read["token_type_ids"] = token_type_ids
-        if self._family is not None:
+        if self.strm:
+            assert isinstance(self._family, Layered)
             positions = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
             read["attention_mask"] = self._family.masks(visible(attention_mask, words), positions)
-            if isinstance(self._family, ModernBert):
-                return self._modern(read, attention_mask)
-        logits: Tensor = self.classifier(**read).logits
-        return logits.squeeze(-1)
-
-    def _modern(self, read: dict[str, Any], attention_mask: Tensor) -> Tensor:
-        """ModernBERT's own forward would pool by the mask it is given, which is ours here."""
-        classifier: Any = self.classifier
-        states: Tensor = classifier.model(**read).last_hidden_state
-        if classifier.config.classifier_pooling == "cls":
-            pooled = states[:, 0]
+        if isinstance(self.classifier, ModularClassifier):
+            logits = self.classifier.logits(read, attention_mask)
         else:
-            weights = attention_mask[:, :, None].to(states.dtype)
-            pooled = (states * weights).sum(1) / weights.sum(1)
-        logits: Tensor = classifier.classifier(classifier.drop(classifier.head(pooled)))
+            logits = self._family.logits(self.classifier, read, attention_mask)
         return logits.squeeze(-1)
 
 
-def _keep_head_in_float32(classifier: PreTrainedModel) -> None:
+def _keep_head_in_float32(classifier: PreTrainedModel | ModularClassifier) -> None:
     """Pooler, dense and last layer, however the family calls them: all that is no encoder layer."""
     inside = f"{classifier.base_model_prefix}."
     for name, layer in list(classifier.named_modules()):
@@ -102,29 +97,16 @@ def _keep_head_in_float32(classifier: PreTrainedModel) -> None:
             setattr(classifier.get_submodule(owner), own_name, precise.train(layer.training))
 
 
-def _inputs(classifier: PreTrainedModel, *, strm: bool) -> list[str]:
+def _inputs(classifier: PreTrainedModel | ModularClassifier, *, strm: bool) -> list[str]:
     names = ["input_ids", "attention_mask"]
-    if takes_segments(classifier):
+    if takes_segments(classifier.base_model):
         names.append("token_type_ids")
     if strm:
         names.append("words")
     return names
 
 
-def takes_segments(model: PreTrainedModel) -> bool:
+def takes_segments(model: Any) -> bool:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
     """Whether the model tells segments apart; RoBERTa's forward takes them, but knows only one."""
     several = getattr(model.config, "type_vocab_size", 0) > 1
     return several and "token_type_ids" in inspect.signature(model.forward).parameters
-
-
-def fold_two_logits(classifier: PreTrainedModel) -> None:
-    """Make one logit of two, their difference: its sigmoid is the softmax over the two."""
-    head: Any = classifier.classifier
-    owner, name = (head, "out_proj") if hasattr(head, "out_proj") else (classifier, "classifier")
-    two: nn.Linear = getattr(owner, name)
-    one = nn.Linear(two.in_features, 1)
-    with torch.no_grad():
-        one.weight.copy_(two.weight[1:] - two.weight[:1])
-        one.bias.copy_(two.bias[1:] - two.bias[:1])
-    setattr(owner, name, one)
-    classifier.config.num_labels = 1

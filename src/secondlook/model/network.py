@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-from safetensors import safe_open
 
 from secondlook.encode.markers import add_markers
 from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import CheckpointProblem, MissingExtra
 
 try:
-    import torch
     from safetensors.torch import load_file, save_file
-    from transformers import AutoModel, AutoModelForSequenceClassification
-    from transformers.utils import logging
 except ImportError as error:
     raise MissingExtra("torch", "loading a ranker's network") from error
 
@@ -28,42 +21,42 @@ from secondlook.model.checkpoint import (
     CARD,
     TYPES,
     base_name,
-    brings_code,
     locate,
     max_length,
     open_checkpoint,
     read_config,
     read_tokenizer,
     replacing,
-    weight_files,
     write_settings,
 )
+from secondlook.model.classifier import load_classifier, stored_logits
 from secondlook.model.frozen import Frozen
-from secondlook.model.imported import files_for_a_prompt
-from secondlook.model.joint import Joint, fold_two_logits
+from secondlook.model.joint import Joint
+from secondlook.model.loading import load_encoder, quiet
+from secondlook.model.modular import HeadModule, ModularClassifier
+from secondlook.model.saved_files import saved_files
+from secondlook.model.sentence_transformers_files import (
+    activation_path,
+    chat_template_file,
+    json_files,
+)
 from secondlook.model.settings import FrozenSettings, Lineage, RankerSettings, WarmSettings
 from secondlook.model.warm import Warm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
+    import torch
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel
+
 
 CrossEncoder = Joint | Warm | Frozen
 
 EXTRA = "secondlook.safetensors"
 """What the warm and the frozen form have beside their encoder."""
 _TRAVELLING = ("tokenizer_config.json", "special_tokens_map.json", TYPES)
-_ACTIVATIONS = {
-    "identity": "linear.Identity",
-    "sigmoid": "activation.Sigmoid",
-    "tanh": "activation.Tanh",
-}
-_OF_A_LAYER = re.compile(r"\blayers?\.\d")
-_HEADS = ("classifier.weight", "classifier.out_proj.weight")
-"""The last layer of the families' heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +73,9 @@ class Model:
 def load_model(source: str | Path, *, untrained_head: bool = False) -> Model:
     """Load a ranker from a folder or hub id, in float32 and ready to score.
 
-    A head that was never trained is refused unless asked for; two logits become one; pickled
-    weights and code that comes with the model are never loaded.
+    A head that was never trained is refused unless asked for; two or three logits become one, and
+    so do a language model's answers; pickled weights and code that comes with the model are never
+    loaded.
     """
     checkpoint = open_checkpoint(source)
     folder, settings = checkpoint.folder, checkpoint.settings
@@ -94,7 +88,9 @@ def load_model(source: str | Path, *, untrained_head: bool = False) -> Model:
         network = Frozen(encoder, settings.frozen, strm=settings.encode.strm)
         _load_own(network, folder / EXTRA)
     elif settings.warm is None:
-        classifier, trained = _load_classifier(folder, untrained_head=untrained_head)
+        classifier, trained = load_classifier(folder, saved_files(folder, checkpoint.config))
+        if not trained and not untrained_head:
+            raise _untrained(folder)
         settings = settings.model_copy(update={"trained": trained and settings.trained})
         if not (trained or (folder / CARD).is_file()):  # no authors' reading to follow
             plain = EncodeSettings.model_validate({"max_length": settings.encode.max_length})
@@ -145,10 +141,12 @@ def new_warm(
     the whole ranker, with one.
     """
     folder = locate(base)
+    config = read_config(folder)
+    _refuse_cross_encoder(folder, config)
     biencoder = read_biencoder(folder)
     taken_over = {
         "form": "warm",
-        "max_length": max_length(folder, read_config(folder)),
+        "max_length": max_length(folder, config),
         "query_prompt": biencoder.query_prompt,
         "document_prompt": biencoder.document_prompt,
     }
@@ -165,11 +163,29 @@ def new_warm(
     return Model(network.eval(), tokenizer, settings, files)
 
 
+def _refuse_cross_encoder(folder: Path, config: Mapping[str, Any]) -> None:
+    """Raise CheckpointProblem where a trained head would be lost."""
+    files = saved_files(folder, config)
+    scores = files.saved_there
+    if not files.modules:
+        scores = files.causal or stored_logits(folder, config) is not None
+    if scores:
+        raise CheckpointProblem(
+            f"{folder} is a cross-encoder, whose trained head a warm ranker would lose; it is a "
+            f"ranker as it is, and training goes on from it; for a warm ranker take a bi-encoder"
+        )
+
+
 def new_frozen(start: Model, frozen: FrozenSettings) -> Model:
     """A ranker over the features of `start`'s encoder; what is above them is new and random."""
     network = start.network
     if isinstance(network, Frozen):
         raise CheckpointProblem("the ranker is of the frozen form already")
+    if start.settings.encode.chat is not None:
+        raise CheckpointProblem(
+            "a ranker with a chat template has no frozen form, which reads query and document each "
+            "as a text of its own; take another base"
+        )
     settings = RankerSettings(
         encode=start.settings.encode.model_copy(update={"form": "frozen"}),
         frozen=frozen,
@@ -185,65 +201,39 @@ def save_model(model: Model, folder: Path) -> None:
     """Write the whole checkpoint, at once; one that was there before is replaced."""
     with replacing(folder) as half, quiet():
         network = model.network
-        if isinstance(network, Joint):
-            # sentence-transformers reads from here what to apply to the logit
-            network.classifier.config.sentence_transformers = {
-                "activation_fn": f"torch.nn.modules.{_ACTIVATIONS[model.settings.activation]}"
-            }
-            network.classifier.save_pretrained(half)
-        else:
-            network.encoder.save_pretrained(half)
-            save_file(_own(network), half / EXTRA)
         for name, content in model.files.items():
             (half / name).parent.mkdir(exist_ok=True)
             (half / name).write_bytes(content)
         model.tokenizer.save(str(half / "tokenizer.json"))
         if isinstance(network, Joint):
-            _limit_tokenizer(half / "tokenizer_config.json", model.settings.encode.max_length)
-            for name, told in files_for_a_prompt(model.settings).items():
-                (half / name).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+            _save_joint(network, model.settings, half)
+        else:
+            network.encoder.save_pretrained(half)
+            save_file(_own(network), half / EXTRA)
         (half / "README.md").write_text(card(model.settings), encoding="utf-8")
         write_settings(half, model.settings)
 
 
-def _limit_tokenizer(path: Path, tokens: int) -> None:
-    """So that other libraries cut where we do."""
+def _save_joint(network: Joint, settings: RankerSettings, folder: Path) -> None:
+    """A cross-encoder as sentence-transformers reads it, so that it scores there as here."""
+    classifier = network.classifier
+    classifier.config.sentence_transformers = {"activation_fn": activation_path(settings)}
+    classifier.save_pretrained(folder)
+    _adjust_tokenizer(folder / "tokenizer_config.json", settings.encode)
+    modular = classifier.head if isinstance(classifier, ModularClassifier) else ()
+    head = [module.saved for module in modular if isinstance(module, HeadModule)]
+    for name, told in json_files(settings, head).items():
+        (folder / name).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    for name, text in chat_template_file(settings).items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _adjust_tokenizer(path: Path, encode: EncodeSettings) -> None:
+    """So that other libraries cut where we do, and find no chat template but ours."""
     config = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    config["model_max_length"] = tokens
+    config["model_max_length"] = encode.max_length
+    config.pop("chat_template", None)
     path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-
-
-def _load_classifier(folder: Path, *, untrained_head: bool) -> tuple[PreTrainedModel, bool]:
-    """The classifier with one logit, and whether all of it was stored."""
-    logits = _stored_logits(folder)
-    if logits is not None and logits > 2:
-        raise CheckpointProblem(
-            f"{folder} tells {logits} classes apart and is no ranker; a ranker has one logit, or "
-            "two (irrelevant, relevant)"
-        )
-    model, missing = load(AutoModelForSequenceClassification, folder, num_labels=logits or 1)
-    inside = f"{model.base_model_prefix}."
-    lost = [name for name in missing if name.startswith(inside) and "pooler" not in name]
-    if lost:
-        raise CheckpointProblem(f"{folder} is incomplete: it lacks {lost[0]}; fetch it anew")
-    if missing and not untrained_head:
-        raise _untrained(folder)
-    if logits == 2:
-        fold_two_logits(model)
-    return model, not missing
-
-
-def load_encoder(folder: Path) -> PreTrainedModel:
-    """The bare encoder of a folder, in float32."""
-    model, missing = load(AutoModel, folder)
-    lost = [name for name in missing if not name.startswith("pooler")]
-    if lost:
-        raise CheckpointProblem(f"{folder} is incomplete: it lacks {lost[0]}; fetch it anew")
-    if missing:
-        setattr(model, "pooler", None)  # noqa: B010 - many have none; mypy thinks it a module
-    elif isinstance(pooler := getattr(model, "pooler", None), torch.nn.Module):
-        pooler.requires_grad_(requires_grad=False)  # kept for others; it gets no gradient here
-    return model
 
 
 def _own(network: Warm | Frozen) -> dict[str, torch.Tensor]:
@@ -264,41 +254,6 @@ def _load_own(network: Warm | Frozen, path: Path) -> None:
     network.load_state_dict(stored, strict=False)
 
 
-def load(kind: Any, folder: Path, **config: Any) -> tuple[PreTrainedModel, list[str]]:  # noqa: ANN401 - transformers' auto classes share no type
-    """A model of transformers in float32, and what it lacks; no pickles, no code of its own."""
-    weight_files(folder)
-    with quiet():
-        try:
-            model, report = kind.from_pretrained(
-                folder,
-                dtype=torch.float32,
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-                **config,
-            )
-        except Exception as error:  # an odd config.json can raise anything in there
-            raise CheckpointProblem(f"{folder} cannot be loaded: {error}") from error
-    unknown = [name for name in sorted(report["unexpected_keys"]) if _OF_A_LAYER.search(name)]
-    if unknown and brings_code(folder):
-        raise CheckpointProblem(
-            f"{folder} says it is a plain {model.config.model_type}, but its weights are not "
-            f"({unknown[0]}): it needs the code that comes with it (`auto_map` in config.json), "
-            "and such code is never run here"
-        )
-    return model, sorted(report["missing_keys"])
-
-
-def _stored_logits(folder: Path) -> int | None:
-    """How many logits the stored head gives; None where no head is stored."""
-    for path in weight_files(folder):
-        with safe_open(path, framework="pt") as weights:
-            for name in _HEADS:
-                if name in weights.keys():  # noqa: SIM118 - it is no dict
-                    return int(weights.get_slice(name).get_shape()[0])
-    return None
-
-
 def _warm(encoder: PreTrainedModel, encode: EncodeSettings, warm: WarmSettings) -> Warm:
     return Warm(
         encoder,
@@ -308,7 +263,9 @@ def _warm(encoder: PreTrainedModel, encode: EncodeSettings, warm: WarmSettings) 
     )
 
 
-def _add_markers(encoder: PreTrainedModel, tokenizer: Tokenizer, encode: EncodeSettings) -> None:
+def _add_markers(
+    encoder: PreTrainedModel | ModularClassifier, tokenizer: Tokenizer, encode: EncodeSettings
+) -> None:
     """Markers that are new tokens get new embeddings."""
     if encode.markers is None:
         return
@@ -326,18 +283,3 @@ def _untrained(folder: Path) -> CheckpointProblem:
         f"{folder} has no trained head, so its scores would be random; train it first, make a warm "
         f"ranker of it (secondlook warm {folder} -o RANKER), or ask for it with untrained_head=True"
     )
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without transformers' bars and load reports: what matters in them is raised as an error."""
-    untyped: Any = logging
-    verbosity, bars = untyped.get_verbosity(), untyped.is_progress_bar_enabled()
-    untyped.set_verbosity_error()
-    untyped.disable_progress_bar()
-    try:
-        yield
-    finally:
-        untyped.set_verbosity(verbosity)
-        if bars:
-            untyped.enable_progress_bar()

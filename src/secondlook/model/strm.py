@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-SHUT = -1e4
-"""Added to an attention logit, it shuts the position out: e^-10000 is exactly 0 in every floating
-type, and being finite (in float16 too, and twice over) it never turns a row of padding into NaN."""
+from secondlook.model.families import SHUT
 
 
 def visible(attention_mask: Tensor, words: Tensor | None) -> Tensor:

@@ -25,8 +25,8 @@ from torch.nn import functional
 
 from secondlook.errors import CheckpointProblem
 from secondlook.model.checkpoint import position_limit
-from secondlook.model.families import family
-from secondlook.model.strm import SHUT, visible
+from secondlook.model.families import SHUT, family
+from secondlook.model.strm import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

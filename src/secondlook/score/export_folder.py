@@ -20,7 +20,8 @@ from pydantic import ValidationError
 
 from secondlook.data.lock import locked
 from secondlook.errors import BackendProblem, CheckpointProblem, MissingExtra, UnknownName
-from secondlook.model.checkpoint import TYPES, read_json
+from secondlook.model.checkpoint import TYPES
+from secondlook.model.saved_files import head_files, read_json, saved_files
 from secondlook.recipe import Settings
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def check_fresh(export: Export, checkpoint: Checkpoint) -> None:
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
-    """A digest of all that the graph is made from: weights, `config.json`, form, STRM."""
+    """A digest of all that the graph is made from: weights, `config.json`, form, STRM, modules."""
     settings = checkpoint.settings
     graph_settings = {
         "form": settings.encode.form,
@@ -144,7 +145,10 @@ def fingerprint(checkpoint: Checkpoint) -> str:
         "config": checkpoint.config,
     }
     digest = sha256(json.dumps(graph_settings, sort_keys=True).encode())
-    for path in _weights(checkpoint.folder):
+    head: list[Path] = []
+    if settings.form == "joint" and saved_files(checkpoint.folder, checkpoint.config).head:
+        head = head_files(checkpoint.folder)
+    for path in [*_weights(checkpoint.folder), *head]:
         with path.open("rb") as file:
             digest.update(file_digest(file, sha256).digest())
     return f"sha256:{digest.hexdigest()}"

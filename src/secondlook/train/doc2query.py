@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from secondlook.model.doc2query import new_expander, padded
-from secondlook.model.network import quiet
+from secondlook.model.loading import quiet
 from secondlook.model.settings import Phase
 from secondlook.score.torch_backend import device_of
 from secondlook.train.course import Course, Exercise, Shown, held_out, teach
