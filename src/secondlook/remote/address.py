@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -124,6 +124,10 @@ class RemoteAddress:
         if self.options.scores is None:
             return self.api.raw_scores
         return self.options.scores == "raw"
+
+    def without_cache(self) -> RemoteAddress:
+        """The same, asked for every score."""
+        return replace(self, options=self.options.model_copy(update={"cache": "off"}))
 
     def identity(self) -> dict[str, str | None]:
         """What a score depends on, beside the texts."""

@@ -77,12 +77,12 @@ class CountingRanker:
     ) -> list[Ranking]:
         """Re-rank a batch of rankings; `raw` gives raw scores, those of windows one by one."""
         from secondlook.rank import rerank
-        from secondlook.score.ranker import Ranker
         from secondlook.score.raw import raw_windows
+        from secondlook.score.remote_ranker import RemoteRanker
 
         if not raw:
             return rerank(queries, rankings, corpus, self, self.ranker.fusion)
-        if not isinstance(self.ranker, Ranker) or not self.ranker.reads_windows:
+        if isinstance(self.ranker, RemoteRanker) or not self.ranker.reads_windows:
             return rerank(queries, rankings, corpus, self)
         began = monotonic()
         windows = raw_windows(queries, rankings, corpus, self.ranker)
@@ -91,10 +91,10 @@ class CountingRanker:
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """The ranker's scores."""
-        from secondlook.score.ranker import Ranker
+        from secondlook.score.remote_ranker import RemoteRanker
 
         began = monotonic()
-        if not isinstance(self.ranker, Ranker):
+        if isinstance(self.ranker, RemoteRanker):
             scores = self.ranker.score(pairs)  # what it cuts short, it does not say
             self._count(len(pairs), began)
             return scores

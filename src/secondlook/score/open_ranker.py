@@ -8,13 +8,13 @@ from secondlook.errors import WrongArgument
 from secondlook.model.checkpoint import base_name, open_checkpoint
 from secondlook.remote.address import RemoteAddress, is_remote
 from secondlook.score.ranker import Ranker
+from secondlook.score.remote_ranker import RemoteRanker
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
     from secondlook.score.export_folder import Engine, Precision
-    from secondlook.score.remote_ranker import RemoteRanker
 
     AnyRanker = Ranker | RemoteRanker
 
@@ -50,8 +50,6 @@ def open_ranker(
         raise WrongArgument(
             f"{name_of(source)} runs elsewhere: back end, precision and device cannot be chosen"
         )
-    from secondlook.score.remote_ranker import RemoteRanker
-
     return RemoteRanker.load(str(source))
 
 
@@ -69,7 +67,7 @@ def made_of(
     """What the ranker's scores depend on: a job of other scores does not resume this one's."""
     from secondlook.score.export_folder import fingerprint
 
-    if not isinstance(ranker, Ranker):
+    if isinstance(ranker, RemoteRanker):
         return ranker.made_of
     settings = ranker.settings
     return {

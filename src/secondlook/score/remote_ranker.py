@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from secondlook.remote.address import RemoteAddress
-from secondlook.remote.client import RemoteClient
 from secondlook.score.ranked_texts import ranked_texts
 from secondlook.score.scale import sigmoid
 from secondlook.types import Document, Query
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from secondlook.data.conversions import Queries, RunLike
     from secondlook.data.run import Run
     from secondlook.progress import Progress, ProgressCallback
-    from secondlook.remote.client import Usage
+    from secondlook.remote.client import RemoteClient, Usage
     from secondlook.score.ranked_texts import RankedText
     from secondlook.types import Corpus, Pair
 
@@ -46,9 +45,15 @@ class RemoteRanker:
         self.client = client
 
     @classmethod
-    def load(cls, address: str) -> RemoteRanker:
-        """A ranker at an address, as in "https://api.cohere.com/v2/rerank#model=rerank-v3.5"."""
-        return cls(RemoteClient(RemoteAddress.parse(address)))
+    def load(cls, address: str, *, cached: bool = True) -> RemoteRanker:
+        """A ranker at an address, as in "https://api.cohere.com/v2/rerank#model=rerank-v3.5".
+
+        Unless `cached` is set, no score is taken from this machine's disk or kept there.
+        """
+        from secondlook.remote.client import RemoteClient
+
+        parsed = RemoteAddress.parse(address)
+        return cls(RemoteClient(parsed if cached else parsed.without_cache()))
 
     @property
     def name(self) -> str:

@@ -139,9 +139,9 @@ def _scores(
     ranker: AnyRanker, pairs: list[Pair]
 ) -> tuple[NDArray[np.float32], list[tuple[int, int] | None]]:
     """Raw scores, and where the best window of each document in windows begins and ends."""
-    from secondlook.score.ranker import Ranker
+    from secondlook.score.remote_ranker import RemoteRanker
 
-    if not isinstance(ranker, Ranker):
+    if isinstance(ranker, RemoteRanker):
         return ranker.score(pairs), [None] * len(pairs)
     encoded = ranker.encode(pairs)
     scored = ranker.score_encoded(encoded)
