@@ -63,7 +63,9 @@ class Service:
     def sizes(self):
         """How many documents each request had."""
         bodies = (body for _, _, body in self.asked)
-        return [len(body.get("documents", body.get("texts", body.get("text_2")))) for body in bodies]
+        return [
+            len(body.get("documents", body.get("texts", body.get("text_2")))) for body in bodies
+        ]
 
 
 def client(service, folder, address="https://rank.example/v2/rerank", waits=None, **more):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from secondlook.score.open_ranker import open_ranker
     from secondlook.score.ranker import Ranker
     from secondlook.score.remote_ranker import RemoteRanker
+    from secondlook.workflows.bakeoff import bakeoff
     from secondlook.workflows.compare import compare
     from secondlook.workflows.evaluate import evaluate as evaluate_run
     from secondlook.workflows.index import build_index
@@ -46,6 +47,7 @@ __all__ = [
     "SearchIndex",
     "SecondlookError",
     "__version__",
+    "bakeoff",
     "build_index",
     "compare",
     "create_app",
@@ -71,6 +73,7 @@ _LATE = {
     "RemoteRanker": "score.remote_ranker:RemoteRanker",
     "Run": "data.run:Run",
     "SearchIndex": "retrieve.search_index:SearchIndex",
+    "bakeoff": "workflows.bakeoff:bakeoff",
     "build_index": "workflows.index:build_index",
     "compare": "workflows.compare:compare",
     "create_app": "workflows.serve:create_app",

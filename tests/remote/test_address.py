@@ -24,7 +24,9 @@ def test_the_path_or_a_prefix_tells_the_api(text, shape):
 
 
 def test_options_stand_behind_the_fragment_and_are_never_sent():
-    text = "https://rank.example/v2/rerank?v=1#model=org/name-v3.5,batch=7,price_per_1000_searches=2"
+    text = (
+        "https://rank.example/v2/rerank?v=1#model=org/name-v3.5,batch=7,price_per_1000_searches=2"
+    )
     address = RemoteAddress.parse(text)
     assert address.url == "https://rank.example/v2/rerank?v=1"
     assert (address.options.model, address.batch) == ("org/name-v3.5", 7)
@@ -90,5 +92,5 @@ def test_a_key_goes_only_where_the_user_says():
     assert elsewhere.key(environ) is None
     named = RemoteAddress.parse("https://rank.example/v2/rerank#key=MINE")
     assert named.key(environ) == "mine"
-    with pytest.raises(WrongArgument, match="MINE.*is not set"):
+    with pytest.raises(WrongArgument, match=r"MINE.*is not set"):
         named.key({})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from secondlook.evaluate.bakeoff import Contest
     from secondlook.evaluate.breakdown import Breakdown
     from secondlook.evaluate.comparison import Difference
     from secondlook.evaluate.depth import Depth
@@ -138,6 +139,46 @@ def draw_calibration(
         axes.set_ylabel("share that is relevant")
         axes.legend(frameon=False, loc="upper left")
     return drawing.svg
+
+
+def draw_tradeoff(found: Contest) -> str:
+    """Quality of each re-ranker over its latency, with intervals; the first stage as a line."""
+    first, *rows = found.rows
+    timed = [row for row in rows if row.median_ms is not None]
+    level = first.measures[found.measure]
+    alt = f"{found.measure} and median latency; first stage {level:.3f}: " + "; ".join(
+        f"{row.name} {row.measures[found.measure]:.3f} from {row.low:.3f} to {row.high:.3f}"
+        + (f", {row.median_ms:,.0f} ms" if row.median_ms is not None else ", not timed")
+        for row in rows
+    )
+    with _drawn(alt, 7.4, 3.6) as drawing:
+        axes = drawing.axes
+        axes.axhline(level, color=GREY, linestyle="--", linewidth=1, label=first.name)
+        for at, row in enumerate(timed):
+            value = row.measures[found.measure]
+            reach = [[max(0.0, value - row.low)], [max(0.0, row.high - value)]]
+            axes.errorbar(
+                [row.median_ms],
+                [value],
+                yerr=reach,
+                fmt=_MARKERS[at % len(_MARKERS)],
+                color=_COLOURS[at % len(_COLOURS)],
+                markersize=8,
+                capsize=4,
+                label=row.name,
+            )
+        if timed:
+            axes.set_xscale("log")
+        axes.set_xlabel("median latency of re-ranking a search, ms")
+        axes.set_ylabel(found.measure)
+        axes.grid(axis="y", color="#ddd")
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return drawing.svg
+
+
+_MARKERS = "osD^vPX*"
+_COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's."""
 
 
 @contextmanager
