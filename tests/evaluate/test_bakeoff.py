@@ -15,15 +15,15 @@ def ranked(name, places, *, seconds=0.01, cost=None):
     """A run whose relevant document stands at these places, one for each query."""
     rankings = []
     for number, place in enumerate(places):
-        ids = [f"other{n}" for n in range(9)]
-        ids.insert(place - 1, "good")
+        ids = [f"other{n} of {number}" for n in range(9)]
+        ids.insert(place - 1, f"good of {number}")
         hits = [Hit(doc_id, float(-at)) for at, doc_id in enumerate(ids)]
         rankings.append(Ranking.of(f"q{number}", hits))
     return Contestant(name, rankings, Speed((seconds, 2 * seconds, seconds)), Cost(cost))
 
 
 def judged(contestants, measures=("RR@10",)):
-    qrels = {f"q{n}": {"good": 1, "other0": 0} for n in range(QUERIES)}
+    qrels = {f"q{n}": {f"good of {n}": 1, f"other0 of {n}": 0} for n in range(QUERIES)}
     return contest(qrels, contestants, measures, alpha=0.05, rng=np.random.default_rng(0), texts={})
 
 
@@ -94,7 +94,7 @@ def test_where_none_helps_that_is_the_answer():
 
 
 def test_few_queries_are_objected_to():
-    qrels = {f"q{n}": {"good": 1} for n in range(5)}
+    qrels = {f"q{n}": {f"good of {n}": 1} for n in range(5)}
     runs = [ranked("first stage", [5] * 5), ranked("good", [1] * 5)]
     few = contest(qrels, runs, ["RR@10"], alpha=0.05, rng=np.random.default_rng(0), texts={})
     assert any("5" in doubt for doubt in few.doubts())

@@ -228,7 +228,9 @@ def test_the_pace_is_that_of_the_address(tmp_path):
     waits = []
     address = "https://rank.example/v2/rerank#batch=1,concurrent=1,requests_per_minute=60"
     client(Service(), tmp_path, address, waits=waits).score([(QUERY, TEXTS)])
-    assert sum(waits) == pytest.approx(1 + 2 + 3, abs=0.5)
+    assert len(waits) >= 2
+    assert waits == sorted(waits)
+    assert 0 < waits[0] <= 1
 
 
 def test_waits_grow_to_a_bound():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -56,6 +57,7 @@ class ScoreCache:
             self._connection.execute("pragma journal_mode = wal")
             self._connection.execute("pragma synchronous = normal")
             self._connection.execute(_TABLE)
+        weakref.finalize(self, self._connection.close)
 
     def get(self, digests: Sequence[bytes]) -> dict[bytes, float]:
         """The scores that are there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import weakref
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -133,6 +134,7 @@ class Sender:
             trust_env=trust_environment,
             transport=transport,
         )
+        weakref.finalize(self, self._http.close)  # at the latest when nobody holds it any longer
 
     def stop(self) -> None:
         """Requests that wait to be sent again fail now."""

@@ -9,10 +9,11 @@ import tiny
 from invented import DEEP_SEA, write_deep_sea
 from secondlook import Ranker
 from secondlook.cli import app
-from secondlook.data import read_run
+from secondlook.data import read_run, write_queries
 from secondlook.errors import RemoteProblem, SecondlookError, WrongArgument
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.score.remote_ranker import RemoteRanker
+from secondlook.types import Query
 from secondlook.workflows.bakeoff import bakeoff
 from served import listening, serving
 
@@ -21,6 +22,9 @@ from served import listening, serving
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bakeoff")
     write_deep_sea(folder)
+    words = [document.text.split() for document in DEEP_SEA]
+    asked = [Query(f"q{n}", f"what is {own[1]} of {own[3]}") for n, own in enumerate(words)]
+    write_queries(folder / "queries.jsonl", asked)
     Bm25Index.build(folder / "index", DEEP_SEA, Bm25Settings())
     tiny.save(tiny.classifier(), folder / "one")
     tiny.save(tiny.classifier(seed=1), folder / "two")
