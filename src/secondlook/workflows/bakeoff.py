@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -124,6 +125,7 @@ def bakeoff(
         raise WrongArgument("give at least one re-ranker to compare with the first stage")
     for measure in measures:
         parse_measure(measure)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     reported, target = as_progress(progress), Path(output)
     folder = target.with_name(f"{target.stem}.runs")
     folder.mkdir(parents=True, exist_ok=True)
@@ -147,7 +149,7 @@ def bakeoff(
     with reported.busy("testing the differences"):
         found = contest(judged, entered, measures, alpha=alpha, rng=rng, texts=known)
     command = _command(qrels, index, queries, rankers, output, run, depth, measures, machine_price)
-    facts = _facts(engine, first, depth, machine_price)
+    facts = _facts(engine, first, depth, machine_price, load)
     write_at_once(target, bakeoff_page(found, facts, command))
     return BakeoffResult(target, folder, found, spent)
 
@@ -327,7 +329,11 @@ def _names(rankers: Sequence[str | Path]) -> list[str]:
 
 
 def _facts(
-    engine: Engine, candidates: Sequence[Ranking], depth: int, machine_price: float | None
+    engine: Engine,
+    candidates: Sequence[Ranking],
+    depth: int,
+    machine_price: float | None,
+    load: float | None,
 ) -> list[tuple[str, str]]:
     from datetime import UTC, datetime
 
@@ -341,6 +347,9 @@ def _facts(
         ("index", f"{engine.card.engine}, {engine.card.documents:,} documents"),
         ("queries", f"{len(candidates):,}, up to {depth:,} candidates each, {pairs:,} pairs"),
     ]
+    if load is not None:
+        busy = "; other programs were running, so latencies are too high" if load > 0.5 else ""
+        facts.append(("load average before", f"{load:.1f}{busy}"))
     if machine_price is not None:
         facts.append(("price of this machine", f"{machine_price:g} an hour"))
     return facts
