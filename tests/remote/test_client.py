@@ -169,6 +169,17 @@ def test_after_the_last_attempt_it_fails_and_what_came_before_is_kept(tmp_path):
         (httpx.Response(422, text="documents: Field required"), r"jina\+https://rank.example"),
         (httpx.Response(307, headers={"Location": "https://else.example"}), "not followed"),
         (httpx.Response(200, text="<html>"), "no JSON"),
+        (
+            httpx.Response(
+                200,
+                json={
+                    "results": [{"index": n, "relevance_score": 0} for n in range(4)],
+                    "partial": True,
+                },
+            ),
+            "before it had scored all",
+        ),
+        (httpx.Response(200, json=[], headers={"X-Secondlook-Partial": "true"}), "longer deadline"),
         (httpx.Response(200, json={"data": []}), "not that of the API 'cohere'"),
         (httpx.Response(200, json={"results": []}), "0 of 4 documents"),
         (

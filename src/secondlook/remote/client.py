@@ -13,7 +13,13 @@ from urllib.parse import urlsplit
 from secondlook.errors import RemoteProblem
 from secondlook.remote.address import is_loopback
 from secondlook.remote.score_cache import ScoreCache, cache_file, digest
-from secondlook.remote.sender import RequestRate, RetryPolicy, Sender, Spending
+from secondlook.remote.sender import (
+    RequestRate,
+    RetryPolicy,
+    Sender,
+    Spending,
+    partial_answer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -183,6 +189,8 @@ class RemoteClient:
     def _read(self, answer: Any, count: int) -> list[float]:  # noqa: ANN401 - JSON
         """The scores in the order of the request; raises RemoteProblem for any other answer."""
         place = self.address.place
+        if isinstance(answer, dict) and answer.get("partial"):  # a secondlook server says so
+            raise RemoteProblem(partial_answer(place))
         try:
             scores = {int(index): float(score) for index, score in self.address.api.scores(answer)}
         except (KeyError, TypeError, ValueError) as error:

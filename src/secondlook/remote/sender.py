@@ -159,6 +159,8 @@ class Sender:
             except httpx.HTTPError as error:
                 problem, asked = f"{self.place} did not answer: {_reason(error)}", None
             else:
+                if answer.headers.get("X-Secondlook-Partial"):
+                    raise RemoteProblem(partial_answer(self.place))
                 if answer.is_success:
                     return self._json(answer)
                 problem, asked = self._refusal(answer), _retry_after(answer)
@@ -206,6 +208,14 @@ class Sender:
                 f"{problem}. Is it another API? Name it before the address, as in jina+{self.place}"
             )
         return problem
+
+
+def partial_answer(place: str) -> str:
+    """What a server's answer without all scores means for its client: no score can be used."""
+    return (
+        f"{place} answered before it had scored all documents; give it a longer deadline, or send "
+        "fewer at once: #batch=N at the end of the address"
+    )
 
 
 def _retry_after(answer: httpx.Response) -> float | None:
