@@ -99,7 +99,9 @@ def test_a_search_falls_back_to_the_first_stage(ranker, service):
 
 def test_a_service_that_keeps_failing_is_left_alone(ranker, service):
     service.script = [httpx.Response(500)] * 5
-    with listening(serving(ranker)) as url:
+    served = serving(ranker)
+    served.queues["tiny"].breaker.rest = 3600
+    with listening(served) as url:
         for n in range(8):
             assert rerank(url, query=f"tide {n}").json()["partial"]
         assert len(service.asked) == 5
