@@ -76,9 +76,9 @@ def test_local_and_remote_rankers_are_compared_and_reported(folder, url, tmp_pat
     assert host in page
     assert f"--ranker &#x27;{address}&#x27;" in page or f"--ranker {address}" in page
     assert result.to_dict()["best"] == result.best
-    assert result.summary().splitlines()[-1].startswith("Report: ")
-    assert calls[0] == ("retrieve candidates", 1, 4)
-    assert ("re-ranking", 25, 25) in calls
+    assert "Report: " in result.summary()
+    assert calls[0] == ("retrieving", 0, 25)
+    assert ("re-ranking with two", 25, 25) in calls
     assert capsys.readouterr() == ("", "")
 
 
@@ -138,12 +138,8 @@ def test_a_run_may_hold_the_candidates(folder, tmp_path):
 
 
 def test_rankers_of_one_name_are_told_apart(folder, tmp_path):
-    (tmp_path / "one").symlink_to(folder / "two")
-    result = bakeoff(
-        *given(folder), [folder / "one", tmp_path / "x/../one"], tmp_path / "r.html", depth=2
-    )
-    names = [row.name for row in result.found.rows]
-    assert len(set(names)) == 3
+    result = bakeoff(*given(folder), [folder / "one"] * 2, tmp_path / "r.html", depth=2)
+    assert [row.name for row in result.found.rows] == ["first stage", "one", "one (2)"]
 
 
 def test_what_cannot_be_compared_is_said(folder, tmp_path):

@@ -77,7 +77,7 @@ def test_search_and_explain(folder, url):
     )
     assert [hit.document.id for hit in remote.hits] == [hit.document.id for hit in local.hits]
     assert remote.hits[0].raw_score == pytest.approx(local.hits[0].raw_score, abs=1e-4)
-    said = explain(url, "the tide", remote.hits[0].document.id, index=folder / "index", depth=25)
+    said = explain(url, remote.query, remote.hits[0].document.id, index=folder / "index", depth=25)
     assert said.standing.hits > 0
     assert any(word.attribution for word in said.document_words)
 

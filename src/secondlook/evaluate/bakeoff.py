@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -134,7 +134,7 @@ class Contest:
         best, alpha = self.best, self.against_first_stage.alpha
         mean = f"{self.measure} {best.measures[self.measure]:.3f}"
         if best == self.rows[0]:
-            told = f"no re-ranker beats the first stage ({mean}) on these queries"
+            told = f"No re-ranker beats the first stage ({mean}) on these queries"
         else:
             told = f"{best.name} is best ({mean})"
         if beaten := self.beaten():
@@ -149,21 +149,25 @@ class Contest:
         rows = [row for row in self.rows[1:] if row.name in names]
         if len(rows) < 2:
             return ""
-        said = []
+        said: dict[str, list[str]] = {}
         if all(row.cost_per_1000 is not None for row in rows):
             least = min(rows, key=lambda row: row.cost_per_1000 or 0.0)
-            said.append(f"{least.name} is the cheapest ({least.cost_per_1000:.3g} per 1,000)")
+            said[least.name] = [f"the cheapest ({least.cost_per_1000:.3g} per 1,000)"]
         if all(row.median_ms is not None for row in rows):
             quick = min(rows, key=lambda row: row.median_ms or 0.0)
-            said.append(f"{quick.name} is the fastest ({quick.median_ms:,.0f} ms)")
+            said.setdefault(quick.name, []).append(f"the fastest ({quick.median_ms:,.0f} ms)")
         if not said:
             return ""
-        return f"Of the best and those not told from it, {' and '.join(said)}."
+        told = (f"{name} is {' and '.join(what)}" for name, what in said.items())
+        return f"Of the best and those not told from it, {'; '.join(told)}."
 
     def doubts(self) -> list[str]:
         """Why the result should be read with care."""
-        found = [one.sentence for run in self.against_first_stage.runs for one in run.objections]
-        return list(dict.fromkeys([*found, *warnings(self.against_first_stage)]))
+        gate = self.against_first_stage
+        found = [one.sentence for run in gate.runs for one in run.objections]
+        # all rank the same candidates: what holds for the least judged run is said once
+        least = min(gate.runs, key=lambda run: run.judged_share)
+        return list(dict.fromkeys([*found, *warnings(replace(gate, runs=(least,)))]))
 
     def sentences(self) -> list[tuple[str, str]]:
         """Each re-ranker's verdict against the first stage, in words."""

@@ -27,7 +27,7 @@ def bakeoff_page(found: Contest, facts: Sequence[tuple[str, str]], command: str)
     doubts = "".join(f'<p class="warning">{escape(one)}.</p>' for one in found.doubts())
     cheapest = f"<p>{escape(found.cheapest())}</p>" if found.cheapest() else ""
     answer = (
-        f'<div class="verdict {kind}"><b>{escape(_capital(said))}</b>'
+        f'<div class="verdict {kind}"><b>{escape(said)}</b>'
         f"<p>{escape(_capital(more))}</p>{cheapest}"
         f'<p class="small">{found.against_first_stage.queries} judged queries, {found.tests} '
         "tests.</p></div>"

@@ -151,7 +151,7 @@ def draw_tradeoff(found: Contest) -> str:
         + (f", {row.median_ms:,.0f} ms" if row.median_ms is not None else ", not timed")
         for row in rows
     )
-    with _drawn(alt, 7.4, 3.6) as drawing:
+    with _drawn(alt, 7.4, 4.2) as drawing:
         axes = drawing.axes
         axes.axhline(level, color=GREY, linestyle="--", linewidth=1, label=first.name)
         for at, row in enumerate(timed):
@@ -168,12 +168,23 @@ def draw_tradeoff(found: Contest) -> str:
                 label=row.name,
             )
         if timed:
-            axes.set_xscale("log")
+            _log_ticks(axes, [row.median_ms or 1.0 for row in timed])
         axes.set_xlabel("median latency of re-ranking a search, ms")
         axes.set_ylabel(found.measure)
         axes.grid(axis="y", color="#ddd")
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2)
     return drawing.svg
+
+
+def _log_ticks(axes: Any, values: Sequence[float]) -> None:  # noqa: ANN401 - matplotlib's
+    """A logarithmic axis with plain numbers at 1, 2 and 5."""
+    low, high = min(values) / 1.5, max(values) * 1.5
+    ticks = [step * 10.0**power for power in range(-3, 8) for step in (1, 2, 5)]
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xticks(shown, [f"{tick:,g}" for tick in shown])
+    axes.minorticks_off()
 
 
 _MARKERS = "osD^vPX*"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -131,15 +131,13 @@ def bakeoff(
     folder.mkdir(parents=True, exist_ok=True)
     judged, engine = read_qrels(str(qrels)), open_index(Path(index))
     texts = _judged_queries(str(queries), judged)
-    reported.stage("retrieve candidates", 1, len(rankers) + 1)
     first, took = _first_stage(engine, texts, run, depth, reported)
     write_run(folder / "first-stage.trec", first)
     names = _names(rankers)
     job = _Job(engine, texts, first, folder, machine_price)
     entered = [Contestant(FIRST_STAGE, first, Speed(took), Cost(None))]
     spent: dict[str, float] = {}
-    for number, (name, source) in enumerate(zip(names, map(str, rankers), strict=True), start=2):
-        reported.stage(f"re-rank with {name}", number, len(rankers) + 1)
+    for name, source in zip(names, map(str, rankers), strict=True):
         contestant, cost = _enter(job, name, source, reported)
         entered.append(contestant)
         if cost:
@@ -223,7 +221,9 @@ def _enter(job: _Job, name: str, source: str, progress: Progress) -> tuple[Conte
     slug = re.sub(r"[^\w.-]+", "-", name)
     run, timings = job.folder / f"{slug}.trec", job.folder / f"{slug}.seconds.jsonl"
     if not (run.is_file() and _made_by(timings, contents)):
-        _rerank(job, scorer, contents, run, timings, progress)
+        doing = f"re-ranking with {name}"
+        with progress.counting(doing, "queries", len(job.candidates)) as advance:
+            _rerank(job, scorer, contents, run, timings, advance)
     _, *rows = map(json.loads, timings.read_text("utf-8").splitlines())
     seconds = tuple(row["seconds"] for row in rows if row["seconds"] is not None)
     speed = Speed(seconds)
@@ -249,7 +249,7 @@ def _rerank(
     contents: Mapping[str, Any],
     run: Path,
     timings: Path,
-    progress: Progress,
+    advance: Callable[[int], None],
 ) -> None:
     """One query after the other; finished ones survive an interruption."""
     from secondlook.data import write_run
@@ -275,8 +275,7 @@ def _rerank(
             hits = [[hit.doc_id, hit.score] for hit in made.hits]
             yield json.dumps({"query": made.query_id, "seconds": seconds, "hits": hits})
 
-    with progress.counting("re-ranking", "queries", len(job.candidates)) as advance:
-        partial.fill(job.candidates, rows, 1, advance)
+    partial.fill(job.candidates, rows, 1, advance)
     done = [json.loads(row) for row in partial.rows()]
     rankings = (
         Ranking.of(row["query"], (Hit(doc_id, score) for doc_id, score in row["hits"]))
