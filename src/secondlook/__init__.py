@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from secondlook.data.run import Run
     from secondlook.explain import explain as explain_score
     from secondlook.retrieve.search_index import SearchIndex, open_index
+    from secondlook.score.open_ranker import open_ranker
     from secondlook.score.ranker import Ranker
+    from secondlook.score.remote_ranker import RemoteRanker
+    from secondlook.workflows.bakeoff import bakeoff
     from secondlook.workflows.compare import compare
     from secondlook.workflows.evaluate import evaluate as evaluate_run
     from secondlook.workflows.index import build_index
@@ -37,12 +40,14 @@ __all__ = [
     "Query",
     "Ranker",
     "Ranking",
+    "RemoteRanker",
     "Retriever",
     "Run",
     "Scorer",
     "SearchIndex",
     "SecondlookError",
     "__version__",
+    "bakeoff",
     "build_index",
     "compare",
     "create_app",
@@ -52,6 +57,7 @@ __all__ = [
     "load_queries",
     "mine",
     "open_index",
+    "open_ranker",
     "qrels_to_dataframe",
     "report",
     "serve_ranker",
@@ -64,8 +70,10 @@ __all__ = [
 # anything in it is imported. Hence `train_ranker`, `evaluate_run`, `explain_score`, `serve_ranker`.
 _LATE = {
     "Ranker": "score.ranker:Ranker",
+    "RemoteRanker": "score.remote_ranker:RemoteRanker",
     "Run": "data.run:Run",
     "SearchIndex": "retrieve.search_index:SearchIndex",
+    "bakeoff": "workflows.bakeoff:bakeoff",
     "build_index": "workflows.index:build_index",
     "compare": "workflows.compare:compare",
     "create_app": "workflows.serve:create_app",
@@ -75,6 +83,7 @@ _LATE = {
     "load_queries": "data.conversions:load_queries",
     "mine": "workflows.mine:mine",
     "open_index": "retrieve.search_index:open_index",
+    "open_ranker": "score.open_ranker:open_ranker",
     "qrels_to_dataframe": "data.conversions:qrels_to_dataframe",
     "report": "workflows.report:report",
     "serve_ranker": "workflows.serve:serve",

@@ -119,6 +119,14 @@ class EngineProblem(SecondlookError):
     """A search engine that refused, failed or could not be reached."""
 
 
+class RemoteProblem(SecondlookError):
+    """A re-ranker behind a URL that refused, failed or could not be reached."""
+
+
+class CostLimitReached(RemoteProblem):
+    """The next request to a remote re-ranker would cost more than may be spent."""
+
+
 class CheckpointProblem(SecondlookError):
     """A ranker's folder that is missing, incomplete, unsafe to load, or of another kind."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from secondlook.analyze import ANALYZERS
 from secondlook.data.clicks import CLICK_FORMATS
+from secondlook.remote.client_shapes import CLIENT_SHAPES
 from secondlook.retrieve.engines import ENGINES
 from secondlook.serve.api_shapes import API_SHAPES
 from secondlook.train.losses import LOSSES
@@ -21,7 +22,7 @@ PACKAGES = Path(__file__).parent / "packages"
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch):
     """What a test adds is gone after it."""
-    for registry in (ANALYZERS, API_SHAPES, CLICK_FORMATS, ENGINES, LOSSES):
+    for registry in (ANALYZERS, API_SHAPES, CLICK_FORMATS, CLIENT_SHAPES, ENGINES, LOSSES):
         monkeypatch.setattr(registry, "_added", dict(registry._added))
         monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
 

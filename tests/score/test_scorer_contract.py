@@ -1,4 +1,4 @@
-"""What every scorer promises: the fake as much as torch, ONNX Runtime and OpenVINO."""
+"""What every scorer promises: the fake and a remote one as much as torch and the exports."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from remote_service import Service
+from remote_service import ranker as remote_ranker
 from secondlook.score.export_folder import FASTEST_FIRST
 from secondlook.score.overlap import WordOverlap
 from secondlook.score.ranker import Ranker
@@ -33,22 +35,26 @@ KINDS = [
 ]
 
 
-@pytest.fixture(scope="module", params=[("fake",), *KINDS], ids=" ".join)
+@pytest.fixture(scope="module", params=[("fake",), ("remote",), *KINDS], ids=" ".join)
 def kind(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def scorer(kind, exported):
+def scorer(kind, exported, tmp_path_factory):
     if kind == ("fake",):
         return WordOverlap()
+    if kind == ("remote",):
+        return remote_ranker(Service(), tmp_path_factory.mktemp("cache"))
     form, backend, precision = kind
     return Ranker.load(exported(form), backend=backend, precision=precision)
 
 
 @pytest.fixture(scope="module")
 def rounding(kind, scorer):
-    return 0 if kind == ("fake",) else ROUNDING[kind[2]] * np.ptp(scorer.score(PAIRS))
+    return (
+        0 if kind in (("fake",), ("remote",)) else ROUNDING[kind[2]] * np.ptp(scorer.score(PAIRS))
+    )
 
 
 def test_it_is_a_scorer(scorer):

@@ -8,6 +8,7 @@ import sys
 from secondlook.cli import (
     ablate,
     add,
+    bakeoff,
     bench,
     calibrate,
     clicks,
@@ -76,6 +77,7 @@ app.command(rich_help_panel="Train")(gap.gap)
 
 app.command("eval", rich_help_panel="Evaluate")(eval_.eval_)
 app.command(rich_help_panel="Evaluate")(compare.compare)
+app.command(rich_help_panel="Evaluate")(bakeoff.bakeoff)
 app.command(rich_help_panel="Evaluate")(report.report)
 app.command(rich_help_panel="Evaluate")(depth.depth)
 app.command(rich_help_panel="Evaluate")(explain.explain)

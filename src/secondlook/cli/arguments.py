@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+RANKER_HELP = (
+    "Re-ranker: a folder, a Hugging Face model id, or the URL of a rerank API, as in "
+    "https://api.cohere.com/v2/rerank#model=rerank-v3.5"
+)
 CorpusSource = Annotated[
     str, typer.Argument(help="Corpus: a file or folder of documents, or irds:NAME.")
 ]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import RANKER_HELP
+
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
@@ -19,7 +21,7 @@ _ROWS = 12  # words in the terminal's tables
 def explain(
     ranker: Annotated[
         str,
-        typer.Argument(metavar="RANKER", help="Re-ranker: a folder or a Hugging Face model id."),
+        typer.Argument(metavar="RANKER", help=RANKER_HELP),
     ],
     query: Annotated[str, typer.Argument(help="Text of the query.")],
     document: Annotated[str, typer.Argument(help="Text of the document, or its id in --index.")],

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import Backend, BackendOption, Precision, Ray, Replace
+from secondlook.cli.arguments import RANKER_HELP, Backend, BackendOption, Precision, Ray, Replace
 
 
 def rerank(
     run: Annotated[str, typer.Argument(help="First-stage run.")],
     index: Annotated[Path, typer.Option(help="Index folder that holds the texts.")],
     queries: Annotated[str, typer.Option(help="Queries: a file, or irds:NAME.")],
-    ranker: Annotated[str, typer.Option(help="Re-ranker: a folder or a Hugging Face model id.")],
+    ranker: Annotated[str, typer.Option(help=RANKER_HELP)],
     output: Annotated[Path, typer.Option("--output", "-o", help="Run file to write.")],
     depth: Annotated[
         int | None,

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from secondlook.cli import serve_options as options
+from secondlook.cli.arguments import RANKER_HELP
 
 
 def serve(
-    ranker: Annotated[str, typer.Argument(help="Re-ranker: a folder or a Hugging Face model id.")],
+    ranker: Annotated[str, typer.Argument(help=RANKER_HELP)],
     index: Annotated[
         Path | None, typer.Option(help="Index folder, for /v1/search and the search page.")
     ] = None,
@@ -79,10 +80,10 @@ def serve(
 
 
 def _named(ranker: str, more: list[str]) -> dict[str, str]:
-    """Rankers by name; the first has its folder's, or its hub id's."""
-    from secondlook.model.checkpoint import base_name
+    """Rankers by name; the first has its folder's, its hub id's, or its host's and model's."""
+    from secondlook.score.open_ranker import name_of
 
-    rankers = {base_name(ranker): ranker}
+    rankers = {name_of(ranker): ranker}
     for entry in more:
         name, equals, source = entry.partition("=")
         if not (name and equals and source):

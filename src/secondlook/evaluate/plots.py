@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from secondlook.evaluate.bakeoff import Contest
     from secondlook.evaluate.breakdown import Breakdown
     from secondlook.evaluate.comparison import Difference
     from secondlook.evaluate.depth import Depth
@@ -138,6 +139,57 @@ def draw_calibration(
         axes.set_ylabel("share that is relevant")
         axes.legend(frameon=False, loc="upper left")
     return drawing.svg
+
+
+def draw_tradeoff(found: Contest) -> str:
+    """Quality of each re-ranker over its latency, with intervals; the first stage as a line."""
+    first, *rows = found.rows
+    timed = [row for row in rows if row.median_ms is not None]
+    level = first.measures[found.measure]
+    alt = f"{found.measure} and median latency; first stage {level:.3f}: " + "; ".join(
+        f"{row.name} {row.measures[found.measure]:.3f} from {row.low:.3f} to {row.high:.3f}"
+        + (f", {row.median_ms:,.0f} ms" if row.median_ms is not None else ", not timed")
+        for row in rows
+    )
+    with _drawn(alt, 7.4, 4.2) as drawing:
+        axes = drawing.axes
+        axes.axhline(level, color=GREY, linestyle="--", linewidth=1, label=first.name)
+        for at, row in enumerate(timed):
+            value = row.measures[found.measure]
+            reach = [[max(0.0, value - row.low)], [max(0.0, row.high - value)]]
+            axes.errorbar(
+                [row.median_ms],
+                [value],
+                yerr=reach,
+                fmt=_MARKERS[at % len(_MARKERS)],
+                color=_COLOURS[at % len(_COLOURS)],
+                markersize=8,
+                capsize=4,
+                label=row.name,
+            )
+        if timed:
+            _log_ticks(axes, [row.median_ms or 1.0 for row in timed])
+        axes.set_xlabel("median latency of re-ranking a search, ms")
+        axes.set_ylabel(found.measure)
+        axes.grid(axis="y", color="#ddd")
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2)
+    return drawing.svg
+
+
+def _log_ticks(axes: Any, values: Sequence[float]) -> None:  # noqa: ANN401 - matplotlib's
+    """A logarithmic axis with plain numbers at 1, 2 and 5."""
+    low, high = min(values) / 1.5, max(values) * 1.5
+    ticks = [step * 10.0**power for power in range(-3, 8) for step in (1, 2, 5)]
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xticks(shown, [f"{tick:,g}" for tick in shown])
+    axes.minorticks_off()
+
+
+_MARKERS = "osD^vPX*"
+_COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's."""
 
 
 @contextmanager

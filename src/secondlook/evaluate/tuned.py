@@ -68,11 +68,11 @@ def compare_tuned(
         return TunedComparison(alone, None)
     both = compare(qrels, first_stage, [untuned, tuned], measures, rng=rng, texts=texts)
     gain = compare(qrels, untuned, [tuned], measures, rng=rng, texts=texts)
-    corrected = _corrected([both, gain])
+    corrected = corrected_over_all([both, gain])
     return TunedComparison(corrected[0], corrected[1])
 
 
-def _corrected(families: Sequence[Comparisons]) -> list[Comparisons]:
+def corrected_over_all(families: Sequence[Comparisons]) -> list[Comparisons]:
     """The comparisons with Holm's correction over all of them, not each alone."""
     p_values = [
         difference.randomisation

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from secondlook.explain.words import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from secondlook.explain.words import Match, ReadWord, WordReader
+    from secondlook.explain.words import Match, ReadWord
+
+
+class Reader(Protocol):
+    """Finds the words of a text."""
+
+    def read(self, text: str) -> list[ReadWord]:
+        """All words of the text, in order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +32,7 @@ class Mark:
     """Whether the vocabulary lacks it: it is read in several pieces, or as unknown."""
 
 
-def mark(
-    query: str, texts: Iterable[str], reader: WordReader
-) -> tuple[list[Mark], list[list[Mark]]]:
+def mark(query: str, texts: Iterable[str], reader: Reader) -> tuple[list[Mark], list[list[Mark]]]:
     """The marks of the query, which match in any of the texts, and those of each text."""
     asked = reader.read(query)
     read = [reader.read(text) for text in texts]

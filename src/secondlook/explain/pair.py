@@ -10,8 +10,10 @@ import numpy as np
 from secondlook.errors import SecondlookError
 from secondlook.explain.explanation import Explanation
 from secondlook.explain.findings import AttentionMap, WindowScore, Word
+from secondlook.explain.plain_words import PlainWordReader
 from secondlook.explain.visible import worth_showing
 from secondlook.explain.words import ReadWord, WordReader, matches
+from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -19,13 +21,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from secondlook.score.open_ranker import AnyRanker
     from secondlook.score.ranker import Ranker
     from secondlook.types import Pair
 
 _AT_ONCE = 16
 """Pairs that are scored between two looks whether the explanation is still wanted."""
 
+_MOST_WORDS = 400
+"""Of a document that a remote ranker scores without each: every word is a document to pay for."""
+
 _DECIMALS = 7  # a warm ranker before training looks across with a thousandth
+
+
+_NO_ATTENTION = (
+    "this ranker shows no attention between the texts, so there is no layer or head to choose; "
+    "load a joint or warm one with torch"
+)
 
 
 class Stopped(SecondlookError):
@@ -35,7 +47,7 @@ class Stopped(SecondlookError):
 def explain(
     query: str,
     document: str,
-    ranker: Ranker,
+    ranker: AnyRanker,
     *,
     title: str = "",
     query_type: str | None = None,
@@ -50,8 +62,9 @@ def explain(
     them `should_stop()` is called: once it is true, this raises Stopped. The
     `title` is read with the document as the ranker reads titles, but not taken apart. `layer`
     and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
-    exported ranker gives no attention: load it with `backend="torch"` for that. Words of both texts
-    match by `analyzer`, the index's; by the language of the ranker's markers where none is named.
+    exported ranker gives no attention: load it with `backend="torch"` for that; a remote one gives
+    none either, and is asked once more for each of the first words. Words of both texts match by
+    `analyzer`, the index's; by the language of the ranker's markers where none is named.
 
     >>> import secondlook as sl
     >>> ranker = sl.Ranker.from_biencoder("intfloat/e5-small")
@@ -60,6 +73,10 @@ def explain(
     ['the', 'river']
     """
     asked, whole = Query("", query, query_type), Document("", document, title)
+    if isinstance(ranker, RemoteRanker):
+        if layer is not None or head is not None:
+            raise SecondlookError(_NO_ATTENTION)
+        return _explain_remote(asked, whole, ranker, should_stop, analyzer)
     scored = ranker.scored([(asked, whole)])
     [windows] = ranker.encoder.windows([whole])
     scores = scored.scores
@@ -80,10 +97,7 @@ def explain(
         parts, maps = _look_inside(network, seen, layer, head)
         attention, note = worth_showing(maps, two_vectors=ranker.settings.form == "warm")
     elif layer is not None or head is not None:
-        raise SecondlookError(
-            "this ranker shows no attention between the texts, so there is no layer or head to "
-            "choose; load a joint or warm one with torch"
-        )
+        raise SecondlookError(_NO_ATTENTION)
     return Explanation(
         query,
         document,
@@ -104,12 +118,55 @@ def explain(
     )
 
 
+def _explain_remote(
+    query: Query,
+    document: Document,
+    ranker: RemoteRanker,
+    should_stop: Callable[[], bool],
+    analyzer: str | None,
+) -> Explanation:
+    """What each word contributes, which leaving it out tells of any ranker."""
+    [score] = _scores(ranker, [(query, document)], should_stop).tolist()
+    reader = PlainWordReader(analyzer)
+    words = reader.read(document.text)
+    of_query = _Side(reader.read(query.text), [])
+    seen = _Words((query, document), of_query, _Side(words[:_MOST_WORDS], []))
+    query_words, document_words = _attributed(ranker, seen, score, 0, should_stop)
+    note = f"{ranker.name} runs elsewhere and shows no attention."
+    if len(words) > _MOST_WORDS:
+        note += f" Only the first {_MOST_WORDS} of {len(words):,} words were left out in turn."
+    return Explanation(
+        query.text,
+        document.text,
+        score,
+        float(ranker.relevance(np.array([score], np.float32))[0]),
+        {},
+        0,
+        0,
+        (WindowScore(0, len(document.text), score),),
+        0,
+        query_words,
+        document_words,
+        (),
+        note,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """The words of one text that the ranker sees, and the tokens of each."""
 
     words: list[ReadWord]
     tokens: list[NDArray[np.intp]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """A pair and its words."""
+
+    pair: Pair
+    query: _Side
+    document: _Side
 
 
 class _Seen:
@@ -135,7 +192,11 @@ def _side(words: Sequence[ReadWord], tokens: Sequence[NDArray[np.intp]]) -> _Sid
 
 
 def _attributed(
-    ranker: Ranker, seen: _Seen, score: float, start: int, should_stop: Callable[[], bool]
+    ranker: AnyRanker,
+    seen: _Seen | _Words,
+    score: float,
+    start: int,
+    should_stop: Callable[[], bool],
 ) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     """The words of both sides; `start` is where the window begins in its document."""
     query, document = seen.pair
@@ -173,14 +234,15 @@ def _attributed(
 
 
 def _scores(
-    ranker: Ranker, pairs: Sequence[Pair], should_stop: Callable[[], bool]
+    ranker: AnyRanker, pairs: Sequence[Pair], should_stop: Callable[[], bool]
 ) -> NDArray[np.float32]:
     """One score per pair; a few at a time, so that it can be stopped."""
     scores = [np.empty(0, np.float32)]
-    for start in range(0, len(pairs), _AT_ONCE):
+    at_once = ranker.client.address.batch if isinstance(ranker, RemoteRanker) else _AT_ONCE
+    for start in range(0, len(pairs), at_once):
         if should_stop():
             raise Stopped("the explanation was stopped")
-        scores.append(ranker.score(pairs[start : start + _AT_ONCE]))
+        scores.append(ranker.score(pairs[start : start + at_once]))
     return np.concatenate(scores)
 
 

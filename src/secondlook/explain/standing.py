@@ -11,14 +11,14 @@ from secondlook.explain.findings import Standing
 from secondlook.rank.fusion import shares
 
 if TYPE_CHECKING:
-    from secondlook.score.ranker import Ranker
+    from secondlook.score.open_ranker import AnyRanker
     from secondlook.types import Corpus, Query, Retriever
 
     class Engine(Retriever, Corpus, Protocol):
         """What finds documents and has their texts."""
 
 
-def standing(query: Query, doc_id: str, engine: Engine, ranker: Ranker, depth: int) -> Standing:
+def standing(query: Query, doc_id: str, engine: Engine, ranker: AnyRanker, depth: int) -> Standing:
     """The document's places and the parts of its final score among the best `depth` hits."""
     (first,) = engine.retrieve([query], depth)
     ids = [hit.doc_id for hit in first.hits]

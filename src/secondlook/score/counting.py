@@ -58,24 +58,16 @@ class CountingRanker:
         backend: Literal["auto", "torch"] | Engine,
         precision: Literal["auto"] | Precision,
     ) -> None:
-        from secondlook.model.checkpoint import open_checkpoint
         from secondlook.rank.batches import DOCUMENTS, PAIRS
-        from secondlook.score.export_folder import fingerprint
-        from secondlook.score.ranker import Ranker
+        from secondlook.score.open_ranker import made_of, open_ranker
 
-        self.ranker = Ranker.load(
+        self.ranker = open_ranker(
             source, backend=backend, precision=precision, same_on_any_machine=True
         )
         self.advance: Callable[[int], None] = lambda _: None
         """Called with the number of pairs that were scored."""
-        settings = self.ranker.settings
-        self.made_of = {
-            "weights": fingerprint(open_checkpoint(source)),
-            "encode": settings.encode.model_dump(mode="json"),
-            "fusion": settings.fusion and settings.fusion.model_dump(mode="json"),
-            "backend": f"{backend} {precision}",
-        }
-        self.at_once = DOCUMENTS if settings.encode.windows else PAIRS
+        self.made_of = made_of(source, self.ranker, backend, precision)
+        self.at_once = DOCUMENTS if self.ranker.reads_windows else PAIRS
         """How many documents make a batch."""
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
         self._cut_queries: set[str] = set()
@@ -86,10 +78,11 @@ class CountingRanker:
         """Re-rank a batch of rankings; `raw` gives raw scores, those of windows one by one."""
         from secondlook.rank import rerank
         from secondlook.score.raw import raw_windows
+        from secondlook.score.remote_ranker import RemoteRanker
 
         if not raw:
             return rerank(queries, rankings, corpus, self, self.ranker.fusion)
-        if self.ranker.settings.encode.windows is None:
+        if isinstance(self.ranker, RemoteRanker) or not self.ranker.reads_windows:
             return rerank(queries, rankings, corpus, self)
         began = monotonic()
         windows = raw_windows(queries, rankings, corpus, self.ranker)
@@ -98,7 +91,13 @@ class CountingRanker:
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """The ranker's scores."""
+        from secondlook.score.remote_ranker import RemoteRanker
+
         began = monotonic()
+        if isinstance(self.ranker, RemoteRanker):
+            scores = self.ranker.score(pairs)  # what it cuts short, it does not say
+            self._count(len(pairs), began)
+            return scores
         scored = self.ranker.scored(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
         self._cut_tokens += int(scored.cut.sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from secondlook.rank.fusion import Fusion
 from secondlook.score.backends import open_backend
 from secondlook.score.calibration import calibrate, score_meaning
 from secondlook.score.default_scale import fit_scale, reference_pairs
+from secondlook.score.ranked_texts import ranked_texts
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -34,15 +35,8 @@ if TYPE_CHECKING:
     from secondlook.score.backends import Backend
     from secondlook.score.calibration import Calibration
     from secondlook.score.export_folder import Engine, Precision
+    from secondlook.score.ranked_texts import RankedText
     from secondlook.types import Corpus, Pair
-
-
-class RankedText(TypedDict):
-    """A document of `rank`, in the shape of sentence-transformers."""
-
-    corpus_id: int
-    score: float
-    text: NotRequired[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,6 +232,16 @@ class Ranker:
         return np.split(scores, np.cumsum([len(some) for some in parts])[:-1]) if parts else []
 
     @property
+    def name(self) -> str:
+        """What it was made from: a model's name."""
+        return self.settings.lineage.base
+
+    @property
+    def reads_windows(self) -> bool:
+        """Whether long documents are read in windows, each a pair of its own."""
+        return self.settings.encode.windows is not None
+
+    @property
     def fusion(self) -> Fusion | None:
         """How `rank.second_look` makes one score of the first stage's and this ranker's."""
         own = self.settings.fusion
@@ -281,15 +285,8 @@ class Ranker:
         asked for.
         """
         scores = self.score([(Query("", query), Document("", text)) for text in documents])
-        order = np.argsort(-scores, kind="stable")[:top_k]
         shown = scores if raw_scores else self.relevance(scores)
-        ranked: list[RankedText] = []
-        for place in order.tolist():
-            one: RankedText = {"corpus_id": place, "score": float(shown[place])}
-            if return_documents:
-                one["text"] = documents[place]
-            ranked.append(one)
-        return ranked
+        return ranked_texts(scores, shown, documents if return_documents else None, top_k)
 
     def relevance(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """The relevance scores of these raw scores: from 0 to 1, in the same order."""

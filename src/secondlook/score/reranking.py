@@ -14,12 +14,12 @@ from secondlook.rank.batches import DOCUMENTS, PAIRS, batches
 if TYPE_CHECKING:
     from secondlook.data.conversions import Queries, RunLike
     from secondlook.progress import Progress, ProgressCallback
-    from secondlook.score.ranker import Ranker
+    from secondlook.score.open_ranker import AnyRanker
     from secondlook.types import Corpus, Ranking
 
 
 def rerank_run(
-    ranker: Ranker,
+    ranker: AnyRanker,
     queries: Queries,
     run: RunLike,
     corpus: Corpus,
@@ -34,7 +34,7 @@ def rerank_run(
         if ranking.query_id not in known:
             raise MissingQuery(ranking.query_id, "the list of queries")
     candidates = [ranking if depth is None else ranking.top(depth) for ranking in first]
-    at_once = DOCUMENTS if ranker.settings.encode.windows else PAIRS
+    at_once = DOCUMENTS if ranker.reads_windows else PAIRS
     scored: list[Ranking] = []
     total = sum(len(ranking.hits) for ranking in candidates)
     with as_progress(progress).counting("re-ranking", "pairs", total) as advance:
@@ -42,4 +42,4 @@ def rerank_run(
             own = [known[ranking.query_id] for ranking in batch]
             scored += rerank(own, batch, corpus, ranker, ranker.fusion)
             advance(sum(len(ranking.hits) for ranking in batch))
-    return Run(with_tails(scored, first), f"{ranker.settings.lineage.base} re-ranked")
+    return Run(with_tails(scored, first), f"{ranker.name} re-ranked")

@@ -5,10 +5,10 @@ from math import ceil
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from secondlook.model.settings import JUDGED
 from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, reranked, serving_of
 from secondlook.serve.body import StrictRoute
+from secondlook.serve.described import is_uncalibrated, max_length
 from secondlook.serve.problems import documented
 from secondlook.serve.schemas import (
     QUERY,
@@ -120,10 +120,12 @@ def meta(
     cut_asked: int | None = None,
 ) -> Meta:
     """With a warning for all that a client might not expect."""
-    outcome, reads = look.outcome, look.ranker.settings.encode.max_length
+    outcome, reads = look.outcome, max_length(look.ranker)
     size, scored, cut = len(outcome.scored), int(outcome.scored.sum()), int((outcome.cut > 0).sum())
     warnings = []
-    if outcome.partial:
+    if outcome.failure:
+        warnings.append(f"partial: {outcome.failure}; documents stand in the order they were sent")
+    elif outcome.partial:
         warnings.append(
             f"partial: {scored} of {size} documents were scored before the deadline; the others "
             "stand last, in the order they were sent"
@@ -134,12 +136,14 @@ def meta(
         warnings.append("truncated: the query was longer than the ranker reads")
     if model is not None and model != look.name:
         warnings.append(f"{model!r} is not served here; {look.name!r} answered")
-    if cut_asked is not None and cut_asked < reads:
+    if cut_asked is not None and reads is None:
+        warnings.append("max_tokens_per_doc was not applied: a remote ranker scored the documents")
+    elif cut_asked is not None and reads is not None and cut_asked < reads:
         warnings.append(
             f"max_tokens_per_doc was not applied: this ranker reads up to {reads} tokens, as it "
             "was trained to"
         )
-    if serving_of(request).score_warnings and look.ranker.scale.source not in JUDGED:
+    if serving_of(request).score_warnings and is_uncalibrated(look.ranker):
         warnings.append(f"relevance_score: {look.ranker.score_meaning}")
     return Meta(
         api_version=ApiVersion(version=version),

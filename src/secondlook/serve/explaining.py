@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from secondlook.explain import Stopped, explain, mark
+from secondlook.explain.plain_words import PlainWordReader
 from secondlook.explain.words import WordReader
+from secondlook.score.remote_ranker import RemoteRanker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from secondlook.explain import Mark
-    from secondlook.score.ranker import Ranker
+    from secondlook.explain.marks import Reader
+    from secondlook.score.open_ranker import AnyRanker
     from secondlook.types import Document, Query
 
 
@@ -23,12 +26,12 @@ class PairExplainer:
     def __init__(self, analyzer: Callable[[], str | None] = lambda: None) -> None:
         self._analyzer = analyzer
         """Which language words match by: that of the index, which may be replaced."""
-        self._readers: WeakKeyDictionary[Ranker, dict[str | None, WordReader]]
+        self._readers: WeakKeyDictionary[AnyRanker, dict[str | None, Reader]]
         self._readers = WeakKeyDictionary()
         self._lock = Lock()
 
     def explain(
-        self, ranker: Ranker, query: Query, document: Document, should_stop: Callable[[], bool]
+        self, ranker: AnyRanker, query: Query, document: Document, should_stop: Callable[[], bool]
     ) -> dict[str, Any]:
         """An Explanation as JSON; raises Stopped when it is no longer wanted."""
         said = explain(
@@ -44,7 +47,7 @@ class PairExplainer:
 
     def mark(
         self,
-        ranker: Ranker,
+        ranker: AnyRanker,
         query: str,
         texts: Sequence[str],
         should_stop: Callable[[], bool],
@@ -54,7 +57,11 @@ class PairExplainer:
             readers, name = self._readers.setdefault(ranker, {}), self._analyzer()
             reader = readers.get(name)
             if reader is None:
-                reader = WordReader(ranker.tokenizer, ranker.settings.encode, name)
+                reader = (
+                    PlainWordReader(name)
+                    if isinstance(ranker, RemoteRanker)
+                    else WordReader(ranker.tokenizer, ranker.settings.encode, name)
+                )
                 readers[name] = reader
         return mark(query, _until(texts, should_stop), reader)
 

@@ -8,9 +8,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
 import secondlook
-from secondlook.model.settings import ScoreSource
+from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import serving_of
+from secondlook.serve.described import ServedScoreSource, score_source
 from secondlook.serve.problems import documented
 from secondlook.serve.schemas import CohereError
 from secondlook.serve.serving import Serving
@@ -25,11 +26,12 @@ class RankerInfo(BaseModel):
     name: str
     base: str
     form: str
-    max_length: int
+    max_length: int | None
+    """None: not known, of a remote ranker."""
     max_query_length: int | None
     """None: the query may fill the whole of `max_length`."""
     windows: bool
-    scores: ScoreSource
+    scores: ServedScoreSource
     """What relevance scores were fitted on. They estimate probabilities after `judgments` and
     `positives only`; else they tell related from unrelated texts."""
     score_meaning: str
@@ -90,7 +92,7 @@ async def info(request: Request) -> Info:
     return Info(
         model_id=serving.default,
         model_type={"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
-        max_input_length=rankers[0].max_length,
+        max_input_length=rankers[0].max_length or 0,
         max_client_batch_size=serving.limits.documents,
         max_concurrent_requests=serving.limits.queue_pairs,
         auto_truncate=True,
@@ -109,7 +111,19 @@ async def metrics(request: Request) -> Response:
 
 
 def _describe(serving: Serving, name: str) -> RankerInfo:
-    settings = serving.queues[name].ranker.settings
+    ranker = serving.queues[name].ranker
+    if isinstance(ranker, RemoteRanker):
+        return RankerInfo(
+            name=name,
+            base=ranker.name,
+            form="remote",
+            max_length=None,
+            max_query_length=None,
+            windows=False,
+            scores=score_source(ranker),
+            score_meaning=ranker.score_meaning,
+        )
+    settings = ranker.settings
     return RankerInfo(
         name=name,
         base=settings.lineage.base,
@@ -117,6 +131,6 @@ def _describe(serving: Serving, name: str) -> RankerInfo:
         max_length=settings.encode.max_length,
         max_query_length=settings.encode.max_query_length,
         windows=settings.encode.windows is not None,
-        scores=serving.queues[name].ranker.scale.source,
-        score_meaning=serving.queues[name].ranker.score_meaning,
+        scores=score_source(ranker),
+        score_meaning=ranker.score_meaning,
     )

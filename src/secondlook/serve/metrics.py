@@ -70,6 +70,10 @@ class Metrics:
         self.scoring_errors = counter("scoring_errors", "Rankers that raised.", "ranker", "error")
         self.engine_errors = counter("engine_errors", "First looks that failed.", "kind")
         self.engine_open = gauge("engine_circuit_open", "1 while the search engine is left alone.")
+        self.remote_requests = counter("remote_requests", "Asked of a remote ranker.", "ranker")
+        self.remote_retries = counter("remote_retries", "Asked of it again.", "ranker")
+        self.remote_cached = counter("remote_cached", "Scores that were cached.", "ranker")
+        self.remote_cost = counter("remote_cost", "By the price in its address.", "ranker")
         self.reloads = counter("reloads", "Rankers loaded anew.", "result")
 
     def text(self) -> bytes:

@@ -24,6 +24,8 @@ class Outcome:
     windows: list[int]
     """How many windows each document was scored in; 0 where it was not."""
     tokens: NDArray[np.intp]  # [pairs], what the network read; 0 where not scored
+    failure: str = ""
+    """Why nothing is scored, where that was not the deadline."""
 
     def first_scored(self) -> Outcome:
         """The same with scores for the first pairs only, up to the first that has none.

@@ -19,7 +19,7 @@ import uvicorn
 
 from secondlook.errors import SecondlookError
 from secondlook.recipe import Settings
-from secondlook.score.ranker import Ranker
+from secondlook.score.open_ranker import open_ranker
 from secondlook.serve.app import build_app
 from secondlook.serve.explaining import PairExplainer
 from secondlook.serve.index import ServedIndex
@@ -56,7 +56,7 @@ class ServerSettings(Settings):
     """All that `secondlook serve` can be told."""
 
     rankers: dict[str, str]
-    """Name → folder or hub id; the first is the default."""
+    """Name → folder, hub id or address; the first is the default."""
     index: Path | None = None
     host: str = "127.0.0.1"
     port: int = 8080
@@ -139,7 +139,7 @@ def open_serving(settings: ServerSettings) -> Serving:
     index = ServedIndex.at(settings.index) if settings.index is not None else None
     return Serving(
         settings.rankers,
-        Ranker.load,
+        open_ranker,
         index=index,
         read_keys=functools.partial(Keys.read, keys) if keys is not None else None,
         hosts=frozenset(host.lower() for host in hosts) or None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from secondlook.errors import EngineProblem, SecondlookError
+from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.serve.body import BytesInFlight
 from secondlook.serve.breaker import Breaker
 from secondlook.serve.limits import Limits
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from starlette.types import Receive
 
     from secondlook.explain import Mark
-    from secondlook.score.ranker import Ranker
+    from secondlook.score.open_ranker import AnyRanker
     from secondlook.serve.index import ServedIndex
     from secondlook.serve.keys import Keys
     from secondlook.serve.outcome import Outcome
+    from secondlook.serve.remote_queue import RemoteQueue
     from secondlook.types import Document, Query, Ranking
 
 T = TypeVar("T")
@@ -53,14 +55,14 @@ class Explainer(Protocol):
     """Says why a document scored as it did."""
 
     def explain(
-        self, ranker: Ranker, query: Query, document: Document, should_stop: Callable[[], bool]
+        self, ranker: AnyRanker, query: Query, document: Document, should_stop: Callable[[], bool]
     ) -> dict[str, Any]:
         """What there is to say, as JSON; raises once `should_stop` says so."""
         ...
 
     def mark(
         self,
-        ranker: Ranker,
+        ranker: AnyRanker,
         query: str,
         texts: Sequence[str],
         should_stop: Callable[[], bool],
@@ -73,13 +75,13 @@ class Explainer(Protocol):
 class SecondLook:
     """A request's documents, scored."""
 
-    ranker: Ranker
+    ranker: AnyRanker
     name: str
     outcome: Outcome
 
     @property
     def relevance_scores(self) -> NDArray[np.float32]:
-        """From 0 to 1, as `Ranker.predict` gives them; 0 where the deadline came first."""
+        """From 0 to 1, as `Ranker.predict` gives them; 0 where there is none."""
         scores = self.ranker.relevance(self.outcome.scores)
         return np.where(self.outcome.scored, scores, np.float32(0))
 
@@ -100,7 +102,7 @@ class Serving:
     """
 
     sources: Mapping[str, str]
-    load: Callable[[str], Ranker]
+    load: Callable[[str], AnyRanker]
     index: ServedIndex | None = None
     limits: Limits = field(default_factory=Limits)
     read_keys: Callable[[], Keys] | None = None
@@ -212,7 +214,7 @@ class Serving:
         return found
 
     async def explain(
-        self, ranker: Ranker, query: Query, documents: Sequence[Document], until: float
+        self, ranker: AnyRanker, query: Query, documents: Sequence[Document], until: float
     ) -> list[dict[str, Any]]:
         """Why the documents scored as they did: of the first ones, as many as can be until then.
 
@@ -233,7 +235,7 @@ class Serving:
         return said
 
     async def mark(
-        self, ranker: Ranker, query: Query, texts: Sequence[str], until: float
+        self, ranker: AnyRanker, query: Query, texts: Sequence[str], until: float
     ) -> tuple[list[Mark], list[list[Mark]]]:
         """The words to point out in the query and in each text; TimeoutError where it is late."""
         explainer, over = self._asked(), threading.Event()
@@ -287,12 +289,17 @@ class Serving:
             return False
         return True
 
-    def _ranker(self, source: str) -> Ranker:
+    def _ranker(self, source: str) -> AnyRanker:
         ranker = self.load(source)
-        _ = ranker.scale  # fitted now where the checkpoint has none, not in the first request
+        if not isinstance(ranker, RemoteRanker):
+            _ = ranker.scale  # fitted now where the checkpoint has none, not in the first request
         return ranker
 
-    def _queue(self, name: str, ranker: Ranker) -> ScoringQueue:
+    def _queue(self, name: str, ranker: AnyRanker) -> ScoringQueue | RemoteQueue:
+        if isinstance(ranker, RemoteRanker):
+            from secondlook.serve.remote_queue import RemoteQueue  # needs the extra `remote`
+
+            return RemoteQueue(ranker, name, self.limits.queue_pairs, self.metrics)
         return ScoringQueue(ranker, name, self.limits.queue_pairs, self.metrics)
 
     def _engine_failed(self, kind: str) -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, mark_partial, reranked
 from secondlook.serve.body import StrictRoute
+from secondlook.serve.described import score_source
 from secondlook.serve.problems import Refused, documented
 from secondlook.serve.schemas import QUERY, TEXTS, Texts, example
 
@@ -78,7 +79,7 @@ async def rerank(
             413, f"texts.{place} with the query is {cut[place]} tokens too long; set `truncate`"
         )
     mark_partial(response, look)
-    source = look.ranker.scale.source
+    source = score_source(look.ranker)
     response.headers["X-Secondlook-Scores"] = "raw" if body.raw_scores else source
     scores = (look.raw_scores if body.raw_scores else look.relevance_scores).tolist()
     return [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.scale.bench import Bench, Engine, FirstLook
+    from secondlook.scale.remote_bench import RemoteBench
     from secondlook.score.export_folder import Engine as ExportEngine
     from secondlook.score.export_folder import Precision
 
@@ -33,8 +34,10 @@ def bench(
     depth: int = 100,
     url: str | None = None,
     progress: Progress | ProgressCallback | None = None,
-) -> Bench:
+) -> Bench | RemoteBench:
     """Time a re-ranker on this machine; gives the measurements, and writes them to `output`.
+
+    Of a remote re-ranker, requests of 1, 10 and 50 documents are timed, which its service may bill.
 
     `engine` names back ends and precisions, as in "onnx int8" (default: every export, or torch).
     With `index` and `queries`, first-stage retrieval of `depth` candidates is timed, too; with the
@@ -46,12 +49,23 @@ def bench(
     from secondlook.data.durable import write_at_once
     from secondlook.errors import WrongArgument
     from secondlook.model.checkpoint import base_name, locate
+    from secondlook.remote.address import is_remote
     from secondlook.scale.bench import Bench
     from secondlook.scale.machine import cpuinfo, memory, processor
     from secondlook.score.cores import CGROUP, threads
 
     if (index is None) != (queries is None):
         raise WrongArgument("first-stage retrieval needs both an index and queries, or neither")
+    if is_remote(ranker):
+        if engine or index is not None or url is not None:
+            raise WrongArgument(
+                "of a remote re-ranker, only its requests are timed: leave out the "
+                "back end, the index and the server"
+            )
+        remote = _remote(str(ranker), as_progress(progress))
+        if output is not None:
+            write_at_once(Path(output), remote.to_json())
+        return remote
     kinds = {name: back_end_of(name) for name in engine}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     folder = locate(str(ranker))
@@ -72,6 +86,19 @@ def bench(
     if output is not None:
         write_at_once(Path(output), measured.to_json())
     return measured
+
+
+def _remote(address: str, progress: Progress) -> RemoteBench:
+    from datetime import UTC, datetime
+
+    from secondlook.scale.machine import cpuinfo, processor
+    from secondlook.scale.remote_bench import SIZES, time_remote
+    from secondlook.score.remote_ranker import RemoteRanker
+
+    ranker = RemoteRanker.load(address, cached=False)
+    today = datetime.now(UTC).date().isoformat()
+    with progress.counting(f"timing {ranker.name}", "sizes", len(SIZES)) as advance:
+        return time_remote(ranker, processor(cpuinfo())["name"], today, advance=advance)
 
 
 def back_end_of(name: str) -> BackEnd:

@@ -30,11 +30,12 @@ def explain(
     """
     from secondlook.explain import explain as explain_pair
     from secondlook.explain import standing
+    from secondlook.remote.address import is_remote
     from secondlook.retrieve import open_index
-    from secondlook.score.ranker import Ranker
+    from secondlook.score.open_ranker import open_ranker
     from secondlook.types import Query
 
-    loaded = Ranker.load(ranker, backend="torch")
+    loaded = open_ranker(ranker, backend="auto" if is_remote(ranker) else "torch")
     text, title, ranks, language = document, "", None, None
     if index is not None:
         engine = open_index(Path(index))

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from secondlook.retrieve.snippet import Snippet
-    from secondlook.types import Corpus, Document, Query, Ranking
+    from secondlook.score.open_ranker import AnyRanker
+    from secondlook.types import Corpus, Document, Pair, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +109,17 @@ def _reranked(
     source: str, query: Query, first: Ranking, corpus: Corpus, k: int
 ) -> tuple[SearchHit, ...]:
     from secondlook.rank import second_look
-    from secondlook.score.ranker import Ranker
+    from secondlook.score.open_ranker import open_ranker
 
-    ranker = Ranker.load(source)
+    ranker = open_ranker(source)
     texts = corpus.fetch([hit.doc_id for hit in first.hits])
-    encoded = ranker.encode([(query, text) for text in texts])
-    scored = ranker.score_encoded(encoded)
-    relevance = ranker.relevance(scored.scores)
+    scores, passages = _scores(ranker, [(query, text) for text in texts])
+    relevance = ranker.relevance(scores)
     places = {hit.doc_id: place for place, hit in enumerate(first.hits)}
     hits = []
-    final = second_look(first, scored.scores, ranker.fusion)
+    final = second_look(first, scores, ranker.fusion)
     for rank, hit in enumerate(final.hits[:k], start=1):
         place = places[hit.doc_id]
-        spans = encoded[place].spans
         hits.append(
             SearchHit(
                 rank,
@@ -125,9 +127,25 @@ def _reranked(
                 float(relevance[place]),
                 first_rank=place + 1,
                 first_score=first.hits[place].score,
-                raw_score=float(scored.scores[place]),
+                raw_score=float(scores[place]),
                 final_score=hit.score,
-                passage=spans[int(scored.best[place])] if len(spans) > 1 else None,
+                passage=passages[place],
             )
         )
     return tuple(hits)
+
+
+def _scores(
+    ranker: AnyRanker, pairs: list[Pair]
+) -> tuple[NDArray[np.float32], list[tuple[int, int] | None]]:
+    """Raw scores, and where the best window of each document in windows begins and ends."""
+    from secondlook.score.remote_ranker import RemoteRanker
+
+    if isinstance(ranker, RemoteRanker):
+        return ranker.score(pairs), [None] * len(pairs)
+    encoded = ranker.encode(pairs)
+    scored = ranker.score_encoded(encoded)
+    return scored.scores, [
+        one.spans[best] if len(one.spans) > 1 else None
+        for one, best in zip(encoded, scored.best.tolist(), strict=True)
+    ]

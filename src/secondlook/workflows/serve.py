@@ -56,10 +56,10 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; every request that was accepted is answered first.
 
-    `rankers` is a folder or hub id, or several by the name that clients request them by, the
-    default first. `index` adds search. `keys` is a file of API keys; without one, only this machine
-    is served, unless `no_keys` is set. `hosts` are the host names to answer to (default: any, on
-    loopback only its own), `proxies` the addresses whose X-Forwarded-For is believed.
+    `rankers` is a folder, hub id or address, or several by the name that clients request them by,
+    the default first. `index` adds search. `keys` is a file of API keys; without one, only this
+    machine is served, unless `no_keys` is set. `hosts` are the host names to answer to (default:
+    any, on loopback only its own), `proxies` the addresses whose X-Forwarded-For is believed.
 
     >>> import secondlook as sl
     >>> sl.serve_ranker("my.ranker", index="my.index", port=8000)  # doctest: +SKIP
@@ -124,14 +124,14 @@ def create_app(
 
 def _settings(rankers: Rankers, limits: LimitOptions, **options: object) -> ServerSettings:
     from secondlook.errors import MissingExtra
-    from secondlook.model.checkpoint import base_name
+    from secondlook.score.open_ranker import name_of
 
     try:
         from secondlook.serve.server import ServerSettings
     except ImportError as error:
         raise MissingExtra("serve", "serving") from error
     if not isinstance(rankers, Mapping):
-        rankers = {base_name(str(rankers)): rankers}
+        rankers = {name_of(str(rankers)): rankers}
     sources = {name: str(source) for name, source in rankers.items()}
     return ServerSettings.model_validate(
         {"rankers": sources, "limits": _limits(**limits), **options}

@@ -1,0 +1,1 @@
+"""Re-rankers that somebody else runs, asked over HTTP."""

@@ -1,0 +1,220 @@
+"""Asks a remote re-ranker: in batches, several at once, each pair of texts once only."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from secondlook.errors import RemoteProblem
+from secondlook.remote.address import is_loopback
+from secondlook.remote.score_cache import ScoreCache, cache_file, digest
+from secondlook.remote.sender import (
+    RequestRate,
+    RetryPolicy,
+    Sender,
+    Spending,
+    partial_answer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import httpx
+
+    from secondlook.remote.address import RemoteAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a remote re-ranker was asked so far."""
+
+    requests: int = 0
+    retries: int = 0
+    documents: int = 0
+    """Sent to it."""
+    cached: int = 0
+    """Scores that were there already."""
+    cost: float = 0.0
+    """By the price in the address; 0 where it has none."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    query: str
+    texts: tuple[str, ...]
+    digests: tuple[bytes, ...]
+
+
+class RemoteClient:
+    """Scores texts by asking the service at an address. Threads may share it.
+
+    The key is read from the environment when the client is made, and is kept nowhere else.
+    """
+
+    def __init__(
+        self,
+        address: RemoteAddress,
+        *,
+        cache: ScoreCache | None = None,
+        transport: httpx.BaseTransport | None = None,
+        policy: RetryPolicy | None = None,
+        pause: Callable[[float], bool] | None = None,
+    ) -> None:
+        options = address.options
+        self.address = address
+        self.spending = Spending(
+            (options.price_per_1000_searches or 0.0) / 1000,
+            (options.price_per_1000_documents or 0.0) / 1000,
+            options.max_cost,
+        )
+        self._identity = json.dumps(address.identity(), sort_keys=True)
+        self._cache = cache
+        """None: not opened yet, or not wanted."""
+        key = address.key()
+        self._sender = Sender(
+            address.url,
+            {"Authorization": f"Bearer {key}"} if key else {},
+            timeout=options.timeout,
+            connections=options.concurrent,
+            trust_environment=not is_loopback(urlsplit(address.url).hostname or ""),
+            policy=policy or RetryPolicy(attempts=options.attempts),
+            rate=RequestRate(options.requests_per_minute),
+            transport=transport,
+            pause=pause,
+        )
+        self._requests, self._documents, self._cached = 0, 0, 0
+        self._lock = threading.Lock()
+
+    @property
+    def usage(self) -> Usage:
+        """Requests, documents and cost so far."""
+        return Usage(
+            self._requests, self._sender.retries, self._documents, self._cached, self.spending.cost
+        )
+
+    def score(
+        self, groups: Sequence[tuple[str, Sequence[str]]], *, until: float | None = None
+    ) -> list[list[float]]:
+        """The service's score of each text of each (query, texts), in the order given.
+
+        Scores that came before a failure are kept, so that the same call goes on from there.
+        Raises RemoteProblem where the service fails, or at `until`, of `time.monotonic()`.
+        """
+        wanted = [
+            [digest(self._identity, query, text) for text in texts] for query, texts in groups
+        ]
+        distinct = list(dict.fromkeys(one for some in wanted for one in some))
+        cache = self._opened()
+        known = cache.get(distinct) if cache is not None else {}
+        with self._lock:
+            self._cached += len(known)
+        missing: dict[str, dict[bytes, str]] = {}
+        for (query, texts), digests in zip(groups, wanted, strict=True):
+            own = zip(digests, texts, strict=True)
+            new = {one: text for one, text in own if one not in known}
+            missing.setdefault(query, {}).update(new)
+        for batch, scores in self._sent(list(self._batches(missing)), until):
+            known.update(zip(batch.digests, scores, strict=True))
+        return [[known[one] for one in digests] for digests in wanted]
+
+    def _batches(self, missing: dict[str, dict[bytes, str]]) -> list[_Batch]:
+        size = self.address.batch
+        return [
+            _Batch(query, tuple(texts.values())[start : start + size], digests)
+            for query, texts in missing.items()
+            for start in range(0, len(texts), size)
+            if (digests := tuple(texts)[start : start + size])
+        ]
+
+    def _sent(self, batches: list[_Batch], until: float | None) -> list[tuple[_Batch, list[float]]]:
+        """Every batch with its scores; each is kept as soon as it is there."""
+        if len(batches) < 2:
+            return [(batch, self._ask(batch, until)) for batch in batches]
+        failed = threading.Event()
+
+        def ask(batch: _Batch) -> list[float]:
+            if failed.is_set():
+                raise RemoteProblem("another request failed")
+            try:
+                return self._ask(batch, until)
+            except BaseException:
+                failed.set()
+                raise
+
+        with ThreadPoolExecutor(min(self.address.options.concurrent, len(batches))) as pool:
+            futures = [pool.submit(ask, batch) for batch in batches]
+            try:
+                return [(b, future.result()) for b, future in zip(batches, futures, strict=True)]
+            except BaseException as error:
+                failed.set()
+                if not isinstance(error, Exception):  # Ctrl-C: nothing is sent again
+                    self._sender.stop()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _ask(self, batch: _Batch, until: float | None) -> list[float]:
+        api = self.address.api
+        body = api.request(batch.query, batch.texts, self.address.options.model)
+        reserved = self.spending.reserve(len(batch.texts))
+        try:
+            answer = self._sender.post(body, until)
+            scores = self._read(answer, len(batch.texts))
+        except BaseException:
+            self.spending.release(reserved)
+            raise
+        self.spending.correct(reserved, api.billed_searches(answer))
+        with self._lock:
+            self._requests += 1
+            self._documents += len(batch.texts)
+        if (cache := self._opened()) is not None:
+            cache.put(zip(batch.digests, scores, strict=True))
+        return scores
+
+    def _opened(self) -> ScoreCache | None:
+        """The cache, made when it is first used."""
+        with self._lock:
+            if self._cache is None and self.address.options.cache == "on":
+                self._cache = ScoreCache(cache_file())
+            return self._cache
+
+    def _read(self, answer: Any, count: int) -> list[float]:  # noqa: ANN401 - JSON
+        """The scores in the order of the request; raises RemoteProblem for any other answer."""
+        place = self.address.place
+        if isinstance(answer, dict) and answer.get("partial"):  # a secondlook server says so
+            raise RemoteProblem(partial_answer(place))
+        try:
+            scores = {int(index): float(score) for index, score in self.address.api.scores(answer)}
+        except (KeyError, TypeError, ValueError) as error:
+            raise RemoteProblem(
+                f"the answer of {place} is not that of the API {self.address.shape!r}; name "
+                "another before the address, as in jina+https://…"
+            ) from error
+        if sorted(scores) != list(range(count)):
+            raise RemoteProblem(
+                f"{place} gave {len(scores)} of {count} documents a score; a re-ranker must score "
+                "all of them"
+            )
+        values = [scores[at] for at in range(count)]
+        if not all(map(math.isfinite, values)):
+            raise RemoteProblem(f"{place} gave a score that is no number")
+        if not self.address.gives_raw_scores and not all(0 <= value <= 1 for value in values):
+            raise RemoteProblem(
+                f"{place} gave scores beyond 0 and 1; if it gives raw scores, add scores=raw to "
+                "the address"
+            )
+        return values
+
+    def close(self) -> None:
+        """Give up connections and cache."""
+        self._sender.close()
+        if self._cache is not None:
+            self._cache.close()

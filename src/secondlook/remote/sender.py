@@ -1,0 +1,237 @@
+"""Requests to a remote service: sent again after a failure, not too fast, and not too dear."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from secondlook.errors import CostLimitReached, MissingExtra, RemoteProblem
+
+try:
+    import httpx
+except ImportError as error:
+    raise MissingExtra("remote", "a re-ranker behind a URL") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that may be another the next time."""
+_WRONG_SHAPE = frozenset({400, 404, 405, 415, 422})
+_TOLD = 300  # characters of an answer that a message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a request is sent, and how long to wait in between.
+
+    The wait doubles each time and is shortened by up to a half at random, so that many clients do
+    not come back at once; a Retry-After of the server counts instead.
+    """
+
+    attempts: int = 6
+    first_wait: float = 0.5
+    longest_wait: float = 30.0
+    longest_asked_wait: float = 300.0
+    """Of a Retry-After; a server that asks for more has failed."""
+
+    def wait(self, failures: int, share: float) -> float:
+        """Seconds to wait after so many failures; `share` is a random number from 0 to 1."""
+        doubled = self.first_wait * 2.0 ** (failures - 1)
+        return min(doubled, self.longest_wait) * (1 - share / 2)
+
+
+@dataclass
+class RequestRate:
+    """Lets requests pass at an even pace, from any number of threads."""
+
+    per_minute: float | None
+    clock: Callable[[], float] = time.monotonic
+    _next: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reserve(self) -> float:
+        """How many seconds to wait before the next request, whose place is now taken."""
+        if self.per_minute is None:
+            return 0.0
+        with self._lock:
+            now = self.clock()
+            turn = max(now, self._next)
+            self._next = turn + 60.0 / self.per_minute
+            return turn - now
+
+
+@dataclass
+class Spending:
+    """What requests cost, and whether the next may be sent."""
+
+    per_search: float = 0.0
+    per_document: float = 0.0
+    limit: float | None = None
+    cost: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reserve(self, documents: int) -> float:
+        """Count a request of so many documents; raises CostLimitReached where it is too dear."""
+        price = self.per_search + self.per_document * documents
+        with self._lock:
+            if self.limit is not None and self.cost + price > self.limit:
+                raise CostLimitReached(
+                    f"stopped before spending more than {self.limit:g}: requests so far cost "
+                    f"{self.cost:.4g}. Their scores are kept; to go on, give a higher max_cost= in "
+                    "the address and repeat the command"
+                )
+            self.cost += price
+        return price
+
+    def correct(self, reserved: float, billed_searches: float | None) -> None:
+        """Replace what was reserved by what the answer says was billed."""
+        if billed_searches is not None and self.per_search:
+            with self._lock:
+                self.cost += billed_searches * self.per_search - reserved
+
+    def release(self, reserved: float) -> None:
+        """A request that failed costs nothing."""
+        with self._lock:
+            self.cost -= reserved
+
+
+class Sender:
+    """Posts JSON to one URL. Threads may share it.
+
+    `headers` hold the key; no message repeats them, nor any text that was sent.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        headers: dict[str, str],
+        *,
+        timeout: float,
+        connections: int,
+        trust_environment: bool,
+        policy: RetryPolicy | None = None,
+        rate: RequestRate | None = None,
+        transport: httpx.BaseTransport | None = None,
+        pause: Callable[[float], bool] | None = None,
+    ) -> None:
+        self.url, self.place = url, url.partition("?")[0]
+        self.retries = 0
+        """Requests that were sent again."""
+        self._timeout = timeout
+        self._policy, self._rate = policy or RetryPolicy(), rate or RequestRate(None)
+        self._stopping = threading.Event()
+        self._pause = pause or self._stopping.wait
+        self._http = httpx.Client(
+            headers=headers,
+            limits=httpx.Limits(max_connections=connections),
+            follow_redirects=False,  # a key goes nowhere but where the user said
+            trust_env=trust_environment,
+            transport=transport,
+        )
+        weakref.finalize(self, self._http.close)  # at the latest when nobody holds it any longer
+
+    def stop(self) -> None:
+        """Requests that wait to be sent again fail now."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop, and give up the connections."""
+        self.stop()
+        self._http.close()
+
+    def post(self, body: dict[str, Any], until: float | None = None) -> Any:  # noqa: ANN401 - JSON
+        """The answer's JSON; raises RemoteProblem after the last attempt or at `until`.
+
+        `until` is a moment of `time.monotonic()`.
+        """
+        failures = 0
+        self._wait(self._rate.reserve(), until, "the limit of requests per minute")
+        while True:
+            left = self._timeout if until is None else min(self._timeout, until - time.monotonic())
+            try:
+                answer = self._http.post(self.url, json=body, timeout=max(left, 0.001))
+            except httpx.HTTPError as error:
+                problem, asked = f"{self.place} did not answer: {_reason(error)}", None
+            else:
+                if answer.headers.get("X-Secondlook-Partial"):
+                    raise RemoteProblem(partial_answer(self.place))
+                if answer.is_success:
+                    return self._json(answer)
+                problem, asked = self._refusal(answer), _retry_after(answer)
+                if answer.status_code not in _AGAIN:
+                    raise RemoteProblem(problem)
+            failures += 1
+            if failures >= self._policy.attempts:
+                raise RemoteProblem(f"{problem} (tried {failures} times)")
+            wait = self._policy.wait(failures, random.random()) if asked is None else asked  # noqa: S311 - no secret
+            if wait > self._policy.longest_asked_wait:
+                raise RemoteProblem(f"{problem}; it asks to wait for {wait:,.0f} s")
+            self.retries += 1
+            self._wait(max(wait, self._rate.reserve()), until, problem)
+
+    def _wait(self, seconds: float, until: float | None, problem: str) -> None:
+        if until is not None and time.monotonic() + seconds >= until:
+            raise RemoteProblem(f"no time is left to ask {self.place}: {problem}")
+        if self._stopping.is_set() or (seconds > 0 and self._pause(seconds)):
+            raise RemoteProblem(f"stopped: {problem}")
+
+    def _json(self, answer: httpx.Response) -> Any:  # noqa: ANN401 - JSON
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise RemoteProblem(
+                f"{self.place} answered with something that is no JSON; is the address that of a "
+                "rerank API?"
+            ) from error
+
+    def _refusal(self, answer: httpx.Response) -> str:
+        told = " ".join(answer.text[:_TOLD].split())
+        status = f"{answer.status_code} {answer.reason_phrase}".strip()
+        problem = f"{self.place} answered {status}" + (f": {told}" if told else "")
+        if answer.status_code in (401, 403):
+            return (
+                f"{problem}. Does it need an API key? Name the environment variable that holds it "
+                "at the end of the address: #key=VARIABLE"
+            )
+        if answer.status_code == 413:
+            return f"{problem}. Send fewer documents at once: #batch=N at the end of the address"
+        if answer.is_redirect:
+            return f"{problem}. Redirects are not followed: give the address it leads to"
+        if answer.status_code in _WRONG_SHAPE:
+            return (
+                f"{problem}. Is it another API? Name it before the address, as in jina+{self.place}"
+            )
+        return problem
+
+
+def partial_answer(place: str) -> str:
+    """What a server's answer without all scores means for its client: no score can be used."""
+    return (
+        f"{place} answered before it had scored all documents; give it a longer deadline, or send "
+        "fewer at once: #batch=N at the end of the address"
+    )
+
+
+def _retry_after(answer: httpx.Response) -> float | None:
+    """Seconds, which the header gives as a number or as a date."""
+    header = answer.headers.get("Retry-After", "").strip()
+    if not header:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    return str(error) or type(error).__name__

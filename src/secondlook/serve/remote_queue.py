@@ -1,0 +1,136 @@
+"""The queue before a remote re-ranker: whole requests are passed on, and failures fall back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secondlook.errors import SecondlookError
+from secondlook.remote.client import Usage
+from secondlook.serve.breaker import Breaker
+from secondlook.serve.logs import LOGGER
+from secondlook.serve.outcome import Outcome
+from secondlook.serve.queue import QueueFull
+from secondlook.serve.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from secondlook.score.remote_ranker import RemoteRanker
+    from secondlook.serve.metrics import Metrics
+    from secondlook.types import Pair
+
+_PATIENCE = 2.0
+"""Seconds after which silence is the service's fault, and not that of a client in a hurry."""
+
+_POLL = 0.01
+"""Seconds between two looks whether requests are still under way."""
+
+
+@dataclass(eq=False)
+class RemoteQueue:
+    """Scores the pairs of requests with a remote re-ranker.
+
+    Requests are not merged or cut into chunks, as those of a local ranker are: services bill by
+    request. Where the service fails, is late, or is left alone after failures in a row, no pair
+    has a score, and the answer has the order that the documents came in. `capacity` bounds the
+    pairs that wait; a request that finds none waiting is always taken.
+    """
+
+    ranker: RemoteRanker
+    name: str
+    capacity: int
+    metrics: Metrics
+    breaker: Breaker = field(default_factory=Breaker)
+    waiting: int = 0
+    """How many pairs have no answer yet."""
+    alive: bool = True
+
+    def __post_init__(self) -> None:
+        self._threads = Threads(self.ranker.client.address.options.concurrent)
+        self._told = Usage()
+
+    async def score(self, pairs: Sequence[Pair], until: float) -> Outcome:
+        """The scores of all pairs or, at `until` and after a failure, of none."""
+        if self.waiting and self.waiting + len(pairs) > self.capacity:
+            raise QueueFull(self.waiting, 1)
+        if not self.breaker.admit():
+            return self._without_scores(pairs, "the remote re-ranker keeps failing", "left alone")
+        self._count(len(pairs))
+        began = time.monotonic()
+        try:
+            work = self._threads.run(lambda: self.ranker.score(pairs, until=until))
+            scores = await asyncio.wait_for(work, until - time.monotonic())
+        except TimeoutError:
+            if time.monotonic() - began >= _PATIENCE:
+                self.breaker.failed()
+            else:
+                self.breaker.left()
+            return self._without_scores(pairs, "the remote re-ranker was late", "timeout")
+        except SecondlookError as error:
+            self.breaker.failed()
+            LOGGER.error("remote re-ranker failed", extra={"facts": {"problem": str(error)}})
+            kind = type(error).__name__
+            return self._without_scores(pairs, "the remote re-ranker failed", kind)
+        except BaseException:
+            self.breaker.left()
+            raise
+        finally:
+            self._count(-len(pairs))
+            self._tell_usage()
+        self.breaker.succeeded()
+        self.metrics.stage_seconds.labels("score").observe(time.monotonic() - began)
+        return _outcome(pairs, scores)
+
+    def close(self) -> None:
+        """Nothing waits in it: requests under way are answered."""
+
+    async def drained(self) -> None:
+        """Come back when the last request is answered."""
+        while self.waiting:
+            await asyncio.sleep(_POLL)
+        self.ranker.client.close()
+
+    def _without_scores(self, pairs: Sequence[Pair], failure: str, kind: str) -> Outcome:
+        self.metrics.scoring_errors.labels(self.name, kind).inc()
+        return _outcome(pairs, None, failure)
+
+    def _count(self, pairs: int) -> None:
+        self.waiting += pairs
+        self.metrics.queue_pairs.labels(self.name).inc(pairs)
+
+    def _tell_usage(self) -> None:
+        """Add to the metrics what the service was asked since the last time."""
+        now, before = self.ranker.usage, self._told
+        self._told = now
+        for what, counter in (
+            ("requests", self.metrics.remote_requests),
+            ("retries", self.metrics.remote_retries),
+            ("cached", self.metrics.remote_cached),
+            ("cost", self.metrics.remote_cost),
+        ):
+            counter.labels(self.name).inc(max(0.0, getattr(now, what) - getattr(before, what)))
+
+
+def _outcome(
+    pairs: Sequence[Pair], scores: NDArray[np.float32] | None, failure: str = ""
+) -> Outcome:
+    """With all scores or none; what the service cut, and how many tokens it read, it keeps."""
+    size, there = len(pairs), scores is not None
+    none = np.zeros(size, np.intp)
+    return Outcome(
+        scored=np.full(size, there),
+        scores=np.zeros(size, np.float32) if scores is None else scores,
+        cut=none,
+        cut_query=none,
+        passages=[(0, len(document.text)) for _, document in pairs],
+        windows=[int(there)] * size,
+        tokens=none,
+        failure=failure,
+    )

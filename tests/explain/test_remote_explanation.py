@@ -1,0 +1,47 @@
+"""Why a remote ranker scores as it does: by leaving out words, which works for any scorer."""
+
+import pytest
+
+from remote_service import Service, overlap
+from remote_service import ranker as remote_ranker
+from secondlook.errors import SecondlookError
+from secondlook.explain import explain
+
+
+@pytest.fixture
+def service():
+    return Service()
+
+
+def test_each_word_is_left_out_once_and_requests_are_few(service, tmp_path):
+    ranker = remote_ranker(service, tmp_path)
+    said = explain("deep tide", "the tide, deep and slow", ranker, title="sea")
+    assert said.score == pytest.approx(overlap("deep tide", "sea the tide, deep and slow"))
+    assert [word.text for word in said.document_words] == [
+        "the",
+        "tide",
+        ",",
+        "deep",
+        "and",
+        "slow",
+    ]
+    by_word = {word.text: word.attribution for word in said.document_words}
+    assert by_word["deep"] > 0.9
+    assert abs(by_word["slow"]) < 0.1
+    assert said.query_words[0].attribution > 0.9
+    assert len(service.asked) == 1 + 2 + 1  # the pair, the query without each word, the document's
+    assert "no attention" in said.attention_note
+    assert "<html" in said.to_html()
+
+
+def test_of_a_long_text_only_the_first_words_are_paid_for(service, tmp_path):
+    text = " ".join(f"word{n}" for n in range(1000))
+    said = explain("tide", text, remote_ranker(service, tmp_path))
+    assert sum(service.sizes) == 1 + 1 + 400
+    assert "first 400 of 1,000 words" in said.attention_note
+
+
+def test_there_is_no_layer_to_choose(service, tmp_path):
+    with pytest.raises(SecondlookError, match="no attention"):
+        explain("tide", "sea", remote_ranker(service, tmp_path), layer=1)
+    assert service.asked == []

@@ -1,0 +1,299 @@
+"""Requests to a remote service: their shape, batches, retries, limits and what is kept."""
+
+import threading
+import time
+from email.utils import formatdate
+
+import httpx
+import numpy as np
+import pytest
+
+from remote_service import Service, client, overlap, probability, ranker
+from secondlook.errors import CostLimitReached, RemoteProblem
+from secondlook.remote.sender import RequestRate, RetryPolicy
+from secondlook.types import Document, Query
+
+QUERY = "where is the tide"
+TEXTS = ["the tide of the sea", "a river", "where is it", "the tide is where the sea is"]
+PATHS = ["/v2/rerank", "/v1/rerank", "/rerank", "/score"]
+
+
+def pairs(texts=TEXTS, query=QUERY):
+    return [(Query("q", query), Document(str(at), text)) for at, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_api_gives_the_same_raw_scores_and_relevance(path, tmp_path):
+    service = Service()
+    remote = ranker(service, tmp_path, f"https://rank.example{path}#model=m")
+    raw = [overlap(QUERY, text) for text in TEXTS]
+    np.testing.assert_allclose(remote.score(pairs()), raw, atol=1e-5)
+    relevance = remote.predict([(QUERY, text) for text in TEXTS])
+    np.testing.assert_allclose(relevance, [probability(one) for one in raw], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v2/rerank", {"model": "m", "query": "q", "documents": ["a", "b"], "top_n": 2}),
+        (
+            "/v1/rerank",
+            {
+                "model": "m",
+                "query": "q",
+                "documents": ["a", "b"],
+                "top_n": 2,
+                "return_documents": False,
+            },
+        ),
+        (
+            "/rerank",
+            {
+                "query": "q",
+                "texts": ["a", "b"],
+                "truncate": True,
+                "raw_scores": True,
+                "return_text": False,
+            },
+        ),
+        ("/score", {"model": "m", "text_1": "q", "text_2": ["a", "b"]}),
+    ],
+)
+def test_requests_have_the_shape_of_their_api(path, body, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK_KEY", "s3cret")
+    service = Service()
+    address = f"https://rank.example{path}#model=m,key=RANK_KEY"
+    ranker(service, tmp_path, address).score(pairs(["a", "b"], "q"))
+    [(asked, headers, sent)] = service.asked
+    assert (asked, sent) == (path, body)
+    assert headers["authorization"] == "Bearer s3cret"
+
+
+def test_title_and_text_are_sent_as_one(tmp_path):
+    service = Service()
+    ranker(service, tmp_path).score([(Query("", "q"), Document("d", "a text", "A title"))])
+    assert service.asked[0][2]["documents"] == ["A title a text"]
+
+
+def test_documents_go_in_batches_and_repeated_ones_once(tmp_path):
+    service = Service()
+    remote = ranker(service, tmp_path, "https://rank.example/v2/rerank#batch=3,concurrent=2")
+    texts = [f"the tide {n % 7}" for n in range(10)]
+    scores = remote.score(pairs(texts) + pairs(TEXTS, "a river"))
+    expected = [overlap(QUERY, text) for text in texts] + [overlap("a river", t) for t in TEXTS]
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+    assert sorted(service.sizes) == [1, 1, 3, 3, 3]
+
+
+def test_what_was_scored_is_not_asked_again_by_anybody(tmp_path):
+    service = Service()
+    first = ranker(service, tmp_path).score(pairs())
+    again = ranker(service, tmp_path)
+    np.testing.assert_array_equal(again.score(pairs()), first)
+    assert len(service.asked) == 1
+    assert again.usage.cached == len(TEXTS)
+    other = ranker(service, tmp_path, "https://rank.example/v2/rerank#model=other")
+    other.score(pairs())
+    assert len(service.asked) == 2
+
+
+def test_nothing_is_kept_where_the_address_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
+    service = Service()
+    for _ in range(2):
+        ranker(service, None, "https://rank.example/v2/rerank#cache=off").score(pairs())
+    assert len(service.asked) == 2
+    assert not (tmp_path / "cache").exists()
+    ranker(service, None).score(pairs())
+    assert (tmp_path / "cache" / "remote-scores.sqlite").is_file()
+
+
+def test_no_text_is_in_the_cache(tmp_path):
+    remote = ranker(Service(), tmp_path)
+    remote.score(pairs(["xylophone quartet"], "zither"))
+    remote.client.close()
+    for file in tmp_path.iterdir():
+        content = file.read_bytes()
+        assert b"xylophone" not in content
+        assert b"zither" not in content
+
+
+def test_failures_are_tried_again_with_longer_waits(tmp_path):
+    waits = []
+    refused = [httpx.Response(503), httpx.ConnectError("no route"), httpx.Response(500)]
+    service = Service(script=[*refused])
+    remote = client(service, tmp_path, waits=waits)
+    [scores] = remote.score([(QUERY, TEXTS)])
+    assert len(scores) == len(TEXTS)
+    assert len(service.asked) == 4
+    assert remote.usage.retries == 3
+    assert remote.usage.requests == 1
+    for failures, wait in enumerate(waits, start=1):
+        assert 0.25 * 2 ** (failures - 1) <= wait <= 0.5 * 2 ** (failures - 1)
+
+
+def test_retry_after_counts_in_seconds_and_as_a_date(tmp_path):
+    waits = []
+    later = formatdate(time.time() + 20, usegmt=True)
+    script = [
+        httpx.Response(429, headers={"Retry-After": "7"}),
+        httpx.Response(429, headers={"Retry-After": later}),
+    ]
+    client(Service(script=script), tmp_path, waits=waits).score([(QUERY, TEXTS)])
+    assert waits[0] == 7
+    assert 15 <= waits[1] <= 20
+
+
+def test_a_service_that_asks_for_an_hour_has_failed(tmp_path):
+    full = httpx.Response(429, headers={"Retry-After": "3600"})
+    with pytest.raises(RemoteProblem, match="wait for 3,600 s"):
+        client(Service(script=[full]), tmp_path).score([(QUERY, TEXTS)])
+
+
+def test_after_the_last_attempt_it_fails_and_what_came_before_is_kept(tmp_path):
+    address = "https://rank.example/v2/rerank#batch=2,concurrent=1,attempts=3"
+    service = Service()
+    broken = Service(script=[None, *[httpx.Response(502)] * 3])
+    with pytest.raises(RemoteProblem, match=r"answered 502 Bad Gateway.*tried 3 times"):
+        client(broken, tmp_path, address).score([(QUERY, TEXTS)])
+    [scores] = client(service, tmp_path, address).score([(QUERY, TEXTS)])
+    assert service.sizes == [2]
+    np.testing.assert_allclose(scores, [probability(overlap(QUERY, text)) for text in TEXTS])
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (httpx.Response(401, json={"message": "no key"}), "#key=VARIABLE"),
+        (httpx.Response(413), "#batch=N"),
+        (httpx.Response(422, text="documents: Field required"), r"jina\+https://rank.example"),
+        (httpx.Response(307, headers={"Location": "https://else.example"}), "not followed"),
+        (httpx.Response(200, text="<html>"), "no JSON"),
+        (
+            httpx.Response(
+                200,
+                json={
+                    "results": [{"index": n, "relevance_score": 0} for n in range(4)],
+                    "partial": True,
+                },
+            ),
+            "before it had scored all",
+        ),
+        (httpx.Response(200, json=[], headers={"X-Secondlook-Partial": "true"}), "longer deadline"),
+        (httpx.Response(200, json={"data": []}), "not that of the API 'cohere'"),
+        (httpx.Response(200, json={"results": []}), "0 of 4 documents"),
+        (
+            httpx.Response(200, json={"results": [{"index": 0, "relevance_score": 7}] * 4}),
+            "1 of 4",
+        ),
+        (
+            httpx.Response(
+                200, json={"results": [{"index": n, "relevance_score": 7} for n in range(4)]}
+            ),
+            "add scores=raw",
+        ),
+    ],
+)
+def test_other_answers_fail_at_once_and_say_what_to_do(answer, told, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK_KEY", "s3cret")
+    service = Service(script=[answer])
+    with pytest.raises(RemoteProblem, match=told) as failed:
+        client(service, tmp_path, "https://rank.example/v2/rerank#key=RANK_KEY").score(
+            [(QUERY, TEXTS)]
+        )
+    assert len(service.asked) == 1
+    assert "s3cret" not in str(failed.value)
+    assert TEXTS[0] not in str(failed.value)
+
+
+def test_raw_scores_may_be_named(tmp_path):
+    service = Service()
+    service.answer = lambda path, body: httpx.Response(
+        200, json={"results": [{"index": n, "relevance_score": -3.5 + n} for n in range(4)]}
+    )
+    remote = ranker(service, tmp_path, "https://rank.example/v2/rerank#scores=raw")
+    assert remote.score(pairs()).tolist() == [-3.5, -2.5, -1.5, -0.5]
+
+
+def test_certainties_have_finite_raw_scores_in_order(tmp_path):
+    service = Service()
+    given = [1.0, 1 - 1e-12, 0.0, 1e-12]
+    service.answer = lambda path, body: httpx.Response(
+        200, json={"results": [{"index": n, "relevance_score": p} for n, p in enumerate(given)]}
+    )
+    raw = ranker(service, tmp_path).score(pairs())
+    assert np.isfinite(raw).all()
+    assert np.argsort(-raw).tolist() == [0, 1, 3, 2]
+
+
+def test_requests_keep_their_pace():
+    now = [100.0]
+    rate = RequestRate(per_minute=30, clock=lambda: now[0])
+    assert [rate.reserve() for _ in range(3)] == [0, 2, 4]
+    now[0] += 60
+    assert rate.reserve() == 0
+    assert RequestRate(None).reserve() == 0
+
+
+def test_the_pace_is_that_of_the_address(tmp_path):
+    waits = []
+    address = "https://rank.example/v2/rerank#batch=1,concurrent=1,requests_per_minute=60"
+    client(Service(), tmp_path, address, waits=waits).score([(QUERY, TEXTS)])
+    assert len(waits) >= 2
+    assert waits == sorted(waits)
+    assert 0 < waits[0] <= 1
+
+
+def test_waits_grow_to_a_bound():
+    policy = RetryPolicy(first_wait=1, longest_wait=10)
+    assert [policy.wait(n, 0.0) for n in (1, 2, 3, 4, 5, 50)] == [1, 2, 4, 8, 10, 10]
+    assert policy.wait(3, 1.0) == 2
+
+
+def test_spending_stops_at_its_limit_and_goes_on_with_a_higher_one(tmp_path):
+    price = "price_per_1000_searches=1000,batch=1,concurrent=1"
+    service = Service()
+    poor = client(service, tmp_path, f"https://rank.example/v2/rerank#{price},max_cost=2")
+    with pytest.raises(CostLimitReached, match="higher max_cost="):
+        poor.score([(QUERY, TEXTS)])
+    assert len(service.asked) == 2
+    assert poor.usage.cost == 2
+    rich = client(service, tmp_path, f"https://rank.example/v2/rerank#{price},max_cost=3")
+    rich.score([(QUERY, TEXTS)])
+    assert len(service.asked) == len(TEXTS)
+    assert rich.usage.cost == 2
+
+
+def test_cost_is_by_documents_or_by_what_was_billed(tmp_path):
+    by_documents = client(
+        Service(), None, "https://rank.example/rerank#price_per_1000_documents=500,cache=off"
+    )
+    by_documents.score([(QUERY, TEXTS)])
+    assert by_documents.usage.cost == 2
+    service = Service()
+    billed = {"billed_units": {"search_units": 3}}
+    rows = [{"index": n, "relevance_score": 0.5} for n in range(4)]
+    service.script = [httpx.Response(200, json={"results": rows, "meta": billed})]
+    dear = client(
+        service, None, "https://rank.example/v2/rerank#price_per_1000_searches=10,cache=off"
+    )
+    dear.score([(QUERY, TEXTS)])
+    assert dear.usage.cost == pytest.approx(0.03)
+
+
+def test_several_requests_are_under_way_at_once(tmp_path):
+    together = threading.Barrier(3, timeout=10)
+
+    def meet(query, text):
+        together.wait()
+        return 0.0
+
+    address = "https://rank.example/v2/rerank#batch=1,concurrent=3"
+    client(Service(score=meet), tmp_path, address).score([(QUERY, TEXTS[:3])])
+
+
+def test_nothing_is_sent_again_once_the_time_is_over(tmp_path):
+    service = Service(script=[httpx.Response(503)] * 9)
+    with pytest.raises(RemoteProblem, match="no time is left"):
+        client(service, tmp_path).score([(QUERY, TEXTS)], until=time.monotonic() + 0.1)
+    assert len(service.asked) == 1

@@ -1,0 +1,173 @@
+"""A server before a remote ranker: it passes requests on, and does without it where it fails."""
+
+import threading
+import time
+
+import httpx
+import pytest
+
+from remote_service import Service, overlap, probability
+from remote_service import ranker as remote_ranker
+from secondlook import Document
+from secondlook.errors import RemoteProblem
+from secondlook.serve.limits import Limits
+from served import QUERY, TEXTS, Engine, listening, serving
+
+BEST = max(TEXTS, key=lambda text: overlap(QUERY, text))
+
+
+@pytest.fixture
+def service():
+    return Service()
+
+
+@pytest.fixture
+def ranker(service, tmp_path):
+    address = "https://rank.example/v2/rerank#model=m,attempts=1,price_per_1000_searches=2"
+    return remote_ranker(service, tmp_path, address)
+
+
+def rerank(url, **more):
+    body = {"query": QUERY, "documents": TEXTS} | more
+    return httpx.post(f"{url}/v2/rerank", json=body)
+
+
+def figures(url):
+    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in pairs}
+
+
+def test_all_apis_give_its_scores_and_the_service_is_asked_once(ranker, service):
+    expected = [probability(overlap(QUERY, text)) for text in TEXTS]
+    with listening(serving(ranker)) as url:
+        cohere = rerank(url).json()
+        jina = httpx.post(f"{url}/v1/rerank", json={"query": QUERY, "documents": TEXTS}).json()
+        tei = httpx.post(f"{url}/rerank", json={"query": QUERY, "texts": TEXTS}).json()
+        info = httpx.get(f"{url}/info").json()["rankers"][0]
+        told = figures(url)
+    for results, name in (
+        (cohere["results"], "relevance_score"),
+        (jina["results"], "relevance_score"),
+        (tei, "score"),
+    ):
+        given = {one["index"]: one[name] for one in results}
+        assert [given[n] for n in range(len(TEXTS))] == pytest.approx(expected, abs=1e-6)
+        assert [one[name] for one in results] == sorted(given.values(), reverse=True)
+    assert "warnings" not in cohere["meta"]
+    assert service.sizes == [len(TEXTS)]
+    assert (info["form"], info["scores"], info["max_length"]) == ("remote", "remote service", None)
+    assert told['secondlook_remote_requests_total{ranker="tiny"}'] == 1
+    assert told['secondlook_remote_cached_total{ranker="tiny"}'] == 2 * len(TEXTS)
+    assert told['secondlook_remote_cost_total{ranker="tiny"}'] == pytest.approx(0.002)
+    assert told['secondlook_documents_total{ranker="tiny"}'] == 3 * len(TEXTS)
+
+
+def test_where_it_fails_documents_stand_as_they_were_sent(ranker, service):
+    service.script = [httpx.Response(503, text="our secret host")]
+    with listening(serving(ranker)) as url:
+        failed = rerank(url).json()
+        again = rerank(url).json()
+        told = figures(url)
+    assert failed["partial"]
+    assert [one["index"] for one in failed["results"]] == list(range(len(TEXTS)))
+    assert {one["relevance_score"] for one in failed["results"]} == {0.0}
+    [warning] = failed["meta"]["warnings"]
+    assert warning.startswith("partial: the remote re-ranker failed")
+    assert "secret" not in str(failed)
+    assert "partial" not in again
+    assert TEXTS[again["results"][0]["index"]] == BEST
+    assert told['secondlook_scoring_errors_total{error="RemoteProblem",ranker="tiny"}'] == 1
+    assert told['secondlook_partial_answers_total{ranker="tiny"}'] == 1
+
+
+def test_a_search_falls_back_to_the_first_stage(ranker, service):
+    engine = Engine(Document(f"d{n}", text) for n, text in enumerate(TEXTS))
+    service.script = [httpx.ConnectError("gone")]
+    with listening(serving(ranker, index=engine)) as url:
+        asked = {"query": "tide river sea"}
+        failed = httpx.post(f"{url}/v1/search", json=asked).json()
+        ranked = httpx.post(f"{url}/v1/search", json=asked).json()
+    assert failed["partial"]
+    assert [hit["first_rank"] for hit in failed["hits"]] == [1, 2, 3, 4]
+    assert {hit["score"] for hit in failed["hits"]} == {None}
+    assert not ranked["partial"]
+    scores = [hit["raw_score"] for hit in ranked["hits"]]
+    assert scores == sorted(scores, reverse=True)
+    assert ranked["score_meaning"] == "Scores from 0 to 1, as rank.example m gives them."
+
+
+def test_a_service_that_keeps_failing_is_left_alone(ranker, service):
+    service.script = [httpx.Response(500)] * 5
+    served = serving(ranker)
+    served.queues["tiny"].breaker.rest = 3600
+    with listening(served) as url:
+        for n in range(8):
+            assert rerank(url, query=f"tide {n}").json()["partial"]
+        assert len(service.asked) == 5
+        assert 'error="left alone"' in httpx.get(f"{url}/metrics").text
+
+
+def test_a_slow_service_is_not_waited_for_beyond_the_deadline(ranker, service):
+    go = threading.Event()
+    service.score = lambda query, text: float(go.wait(5))
+    with listening(serving(ranker, limits=Limits(deadline=0.4))) as url:
+        began = time.monotonic()
+        late = rerank(url).json()
+        took = time.monotonic() - began
+        go.set()
+    assert late["partial"]
+    assert "was late" in late["meta"]["warnings"][0]
+    assert took < 2
+
+
+def test_only_so_many_documents_wait(ranker, service):
+    go = threading.Event()
+    service.score = lambda query, text: float(go.wait(10))
+    limits = Limits(queue_pairs=len(TEXTS) + 1)
+    answers = []
+    with listening(serving(ranker, limits=limits)) as url:
+        first = threading.Thread(target=lambda: answers.append(rerank(url)))
+        first.start()
+        while not service.asked:
+            time.sleep(0.01)
+        full = rerank(url, query="another")
+        go.set()
+        first.join()
+    assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+    assert answers[0].status_code == 200
+
+
+def test_words_are_explained_by_leaving_them_out(ranker, service):
+    with listening(serving(ranker, explainer=_explainer())) as url:
+        asked = {"query": "the tide", "text": "A tide, high."}
+        answer = httpx.post(f"{url}/v1/explain", json=asked).json()["explanation"]
+    words = {word["text"]: word for word in answer["document_words"]}
+    assert list(words) == ["A", "tide", ",", "high", "."]
+    assert answer["query_words"][1]["matched"] == words["tide"]["matched"] == "word"
+    lost = overlap("the tide", "A tide, high.") - overlap("the tide", "A , high.")
+    assert words["tide"]["attribution"] == pytest.approx(lost, abs=1e-4)
+    assert words[","]["attribution"] == 0
+    assert "shows no attention" in answer["attention_note"]
+
+
+def test_marks_need_no_vocabulary(ranker):
+    engine = Engine([Document("d", "tides of the sea")])
+    with listening(serving(ranker, index=engine, explainer=_explainer())) as url:
+        asked = {"query": "sea tide", "marks": True}
+        answer = httpx.post(f"{url}/v1/search", json=asked).json()
+    marks = [(m["start"], m["end"], m["matched"]) for m in answer["hits"][0]["marks"]]
+    assert marks == [(0, 5, "stem"), (13, 16, "word")]
+
+
+def test_a_ranker_that_is_down_when_the_server_starts_is_no_reason_not_to(ranker, service):
+    service.script = [RemoteProblem("not asked before a request comes")]
+    with listening(serving(ranker)) as url:
+        assert httpx.get(f"{url}/ready").status_code == 200
+    assert service.asked == []
+
+
+def _explainer():
+    from secondlook.serve.explaining import PairExplainer
+
+    return PairExplainer()
