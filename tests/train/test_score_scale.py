@@ -11,9 +11,11 @@ import torch
 
 from invented import invent
 from secondlook.train.draw import Draw
+from secondlook.train.groups import write_groups
 from secondlook.train.losses.distil import KLDivergence, MarginMSE
 from secondlook.train.losses.listwise import Listwise
 from secondlook.train.phase import Place
+from secondlook.train.ranker import ranker_of
 from secondlook.train.ranking import run
 from secondlook.train.score_scale import fit_score_scale, kept_scale
 
@@ -66,20 +68,29 @@ def test_it_is_found_once_and_kept_for_a_resume(tmp_path):
     assert noisy.pairs == scored
 
 
-def test_training_does_not_depend_on_the_scale_of_the_start(tmp_path, warm, data):
-    """With alpha at 32 times what it was the loss, and so the encoder's gradient, is the same."""
-    losses = []
-    for name, alpha in (("low", 2.5), ("high", 80.0)):
-        with torch.no_grad():
-            warm.network.alpha.fill_(alpha)
-        before = {key: value.clone() for key, value in warm.network.state_dict().items()}
-        settings = Listwise(max_steps=2, batch=4, fit_score_scale=True, dropout=0.0)
-        place = Place(tmp_path / name, 1, "cpu")
-        outcome = run(settings, warm, replace(data, validate=None), place)
-        losses.append([point["loss"] for point in outcome.history])
-        warm.network.load_state_dict(before)
-    factors = [
-        json.loads((tmp_path / name / "score_scale.json").read_text()) for name in ("low", "high")
+def test_training_reads_the_scores_times_the_factor(tmp_path, warm, data):
+    """The teacher's scores are those of the start with alpha at 10: the loss begins at 0."""
+    network = warm.network
+    with torch.no_grad():
+        network.alpha.fill_(10.0)
+    scorer = ranker_of(warm, None, torch.device("cpu"), "fp32")
+    groups = [
+        replace(group, teacher=tuple(scorer.score([(group.query, d) for d in group.documents])))
+        for group in invent(8)
     ]
-    assert factors[0] == pytest.approx(32 * factors[1])
-    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+    write_groups(tmp_path / "taught.parquet", groups, about={})
+    taught = replace(data, train=(tmp_path / "taught.parquet",), validate=None)
+    first = []
+    for fit in (False, True):
+        with torch.no_grad():
+            network.alpha.fill_(80.0)
+        before = {name: weight.clone() for name, weight in network.state_dict().items()}
+        settings = KLDivergence(max_steps=1, batch=8, fit_score_scale=fit, dropout=0.0)
+        outcome = run(settings, warm, taught, Place(tmp_path / f"{fit}", 1, "cpu"))
+        first.append(outcome.history[0]["loss"])
+        network.load_state_dict(before)
+    assert first[0] > 0.1
+    assert first[1] == pytest.approx(0, abs=1e-3)
+    kept = json.loads((tmp_path / "True" / "score_scale.json").read_text())
+    assert kept == pytest.approx(1 / 8)
+    assert not (tmp_path / "False" / "score_scale.json").exists()
