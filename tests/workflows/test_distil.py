@@ -12,7 +12,9 @@ import secondlook as sl
 import tiny
 from command_line import in_process
 from secondlook.errors import SecondlookError
+from secondlook.evaluate.agreement import agreement
 from secondlook.model.checkpoint import open_checkpoint
+from secondlook.train.groups import Groups
 from secondlook.workflows import teach
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -47,15 +49,13 @@ def distilled(folder, output="small", **given):
     return sl.distil(folder / "index", folder / "log.jsonl", folder / output, **options)
 
 
-@pytest.mark.parametrize("loss", ["kl", "margin_mse"])
-def test_the_student_ranks_more_like_the_teacher(folder, loss, capsys):
-    result = distilled(folder, loss=loss, epochs=10.0)
+def test_the_student_ranks_more_like_the_teacher(folder, capsys):
+    result = distilled(folder, epochs=20.0)
     assert capsys.readouterr().out == ""
     assert (result.teacher, result.student) == ("teacher", "student")
     assert dict(result.queries) == {"train": 24, "dev": 2, "test": 4}
     assert result.pairs == 6 * 30
     assert result.kept
-    assert "learnt" not in result.summary()
     assert "24 queries without judgments, 180 pairs" in result.summary()
     written = json.loads((folder / "small" / "agreement.json").read_text())
     assert written["taught"]["kendall"] == result.taught.kendall
@@ -63,13 +63,15 @@ def test_the_student_ranks_more_like_the_teacher(folder, loss, capsys):
     lineage = open_checkpoint(result.ranker).settings.lineage
     assert lineage.phases[-1].name == "distil"
     assert lineage.phases[-1].labels == "the scores of teacher, without judgments"
-    reference = sl.Ranker.load(folder / "teacher")
-    student = sl.Ranker.load(result.ranker)
-    queries = list(sl.load_queries(folder / "log.jsonl"))
-    documents = sl.open_index(folder / "index").fetch([f"d{n}" for n in range(30)])
-    pairs = [(queries[0], document) for document in documents]
-    assert np.isfinite(student.score(pairs)).all()
-    assert len(reference.score(pairs)) == 30
+    assert kendall(folder, result.ranker) > kendall(folder, folder / "small/stages/untaught") + 0.1
+
+
+def kendall(folder, ranker):
+    """The agreement with the teacher on what was learnt: four test queries say little."""
+    groups = list(Groups([folder / "small" / "stages" / "train.taught.parquet"]))
+    scorer = sl.Ranker.load(ranker)
+    own = [scorer.score([(g.query, d) for d in g.documents]).tolist() for g in groups]
+    return agreement([group.teacher for group in groups], own).kendall
 
 
 def test_interrupted_it_resumes_without_scoring_again(folder, monkeypatch):
@@ -125,17 +127,12 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(folder):
         distilled(folder, max_steps=1)
 
 
-def test_a_cross_encoder_can_be_the_student(folder):
-    tiny.save(tiny.classifier(seed=9), folder / "student-2")
-    result = distilled(folder, student=folder / "student-2", max_steps=1)
-    assert open_checkpoint(result.ranker).settings.form == "joint"
-
-
-def test_as_a_verb(folder):
+def test_as_a_verb_with_a_cross_encoder_as_student(folder):
+    tiny.save(tiny.classifier(seed=9), folder / "student")
     given = folder / "index", folder / "log.jsonl", "--teacher", folder / "teacher"
     options = "-o", folder / "small", "--student", folder / "student", "--max-steps", 1
-    more = "--pool", 10, "--depth", 6, "--device", "cpu"
+    more = "--pool", 10, "--depth", 6, "--device", "cpu", "--loss", "margin_mse"
     said = in_process("distil", *given, *options, *more)
     assert "Agreement with teacher, 4 test queries" in said
-    told = json.loads(in_process("distil", *given, *options, *more, "--json"))
-    assert told["queries"]["train"] == 24
+    settings = open_checkpoint(folder / "small" / "ranker").settings
+    assert settings.form == "joint"

@@ -58,7 +58,6 @@ def distil(
     ] = None,
     device: Device = None,
     seed: Annotated[int, typer.Option(help="Random seed of the training.")] = 7,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a small re-ranker to rank as a larger one does, on queries without judgments.
 
@@ -77,8 +76,6 @@ def distil(
           -o small
       secondlook serve small/ranker --index my.index
     """
-    import json
-
     from rich.console import Console
 
     from secondlook.terminal.bars import Bars
@@ -101,8 +98,5 @@ def distil(
         seed=seed,
         progress=Bars(),
     )
-    if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
-        return
     Console().print(result.table())
     typer.echo(result.conclusion())
