@@ -3,8 +3,8 @@ r"""Why a short training first loses: the same training with one thing changed a
     python benchmarks/early_loss.py DATA/insuranceqa --base all-MiniLM-L6-v2 --work WORK \
       --ways as-it-was score-scale long-warm-up --seeds 1
 
-A warm ranker learns lists of 1+5 and is validated every few steps (nDCG@10 on BM25's top 20 of some
-dev queries). Each way and seed is a training of its own; those that are there are not made again.
+A warm ranker learns lists and is validated every few steps (nDCG@10 on BM25's top of some dev
+queries). Each way and seed is a training of its own; those that are there are not made again.
 The table is printed at the end and written to WORK/early_loss.json.
 """
 
@@ -55,6 +55,8 @@ def main() -> None:
     arguments.add_argument("--steps", type=int, default=32)
     arguments.add_argument("--every", type=int, default=8, help="steps between validations")
     arguments.add_argument("--queries", type=int, default=60, help="to validate on")
+    arguments.add_argument("--candidates", type=int, default=20, help="of each, to rank")
+    arguments.add_argument("--negatives", type=int, default=5, help="in a training list")
     arguments.add_argument("--max-length", type=int, default=96)
     given = arguments.parse_args()
     groups(given)
@@ -83,7 +85,7 @@ def groups(given: argparse.Namespace) -> None:
                 queries,
                 given.work / f"{name}.tsv",
                 given.work / f"{name}.parquet",
-                ranks=(1, 20) if name == "dev" else (1, 100),
+                ranks=(1, given.candidates) if name == "dev" else (1, 100),
                 keep_all=name == "dev",
             )
 
@@ -118,6 +120,7 @@ def recipe(given: argparse.Namespace, changes: dict[str, Any], seed: int) -> Rec
         "phase": "listwise",
         "max_steps": given.steps,
         "batch": 8,
+        "negatives": given.negatives,
         "learning_rate": 2e-5,
         "dropout": 0.0,
         "freeze_embeddings": True,

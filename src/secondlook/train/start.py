@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from secondlook.model.checkpoint import (
-    CARD,
-    locate,
-    max_length,
-    open_checkpoint,
-    read_config,
-    saved_files,
-)
+from secondlook.model.checkpoint import CARD, locate, max_length, open_checkpoint, read_config
 from secondlook.model.network import load_model, save_model
 from secondlook.score.warm import make_warm
 
@@ -34,11 +29,19 @@ def kind_of(base: str | Path) -> Kind:
     if (folder / CARD).is_file():
         return "ranker"
     config = read_config(folder)
-    if saved_files(folder, config).saved_there:
+    if _saved_as(folder) == "CrossEncoder":
         return "cross-encoder"
     architectures = config.get("architectures") or []
     scores = any(name.endswith(_SCORING_HEADS) for name in architectures)
     return "cross-encoder" if scores else "bi-encoder"
+
+
+def _saved_as(folder: Path) -> str:
+    """What sentence-transformers saved it as; a damaged file is refused where it is read."""
+    with suppress(OSError, ValueError):
+        saved = json.loads((folder / "config_sentence_transformers.json").read_text("utf-8"))
+        return str(saved.get("model_type", ""))
+    return ""
 
 
 def make_start(base: str | Path, folder: Path) -> RankerSettings:
