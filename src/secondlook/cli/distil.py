@@ -32,7 +32,8 @@ def distil(
         str,
         typer.Option(
             help="Student: a bi-encoder, a cross-encoder or a re-ranker; a folder or a Hugging "
-            "Face model id."
+            "Face model id. By default all-MiniLM-L6-v2.",
+            show_default=False,
         ),
     ] = "sentence-transformers/all-MiniLM-L6-v2",
     loss: Annotated[

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from torch import Tensor
+
     from secondlook.train.draw import Drawn
     from secondlook.train.settings import RankingPhase
     from secondlook.types import Scorer
 
 _QUERIES = 32
 _FACTORS = [2 ** (step / 4) for step in range(-20, 21)]  # 1/32 to 32
+_WRONG = 0.1
+"""The share of labels taken to be wrong. Without it lists that are all in order have no best scale:
+the larger the factor, the less the loss, and at last nothing is left to learn from."""
 
 
 def fit_score_scale(settings: RankingPhase, scorer: Scorer, groups: Iterable[Drawn]) -> float:
@@ -34,18 +39,23 @@ def fit_score_scale(settings: RankingPhase, scorer: Scorer, groups: Iterable[Dra
     pairs = [(group.query, document) for group in some for document in group.documents]
     sizes = [len(group.documents) for group in some]
     scores = torch.split(torch.from_numpy(scorer.score(pairs)).float(), sizes)
-    losses = []
-    for factor in _FACTORS:
+
+    def loss(factor: float) -> float:
         costs = [
-            settings.cost(
-                factor * own,
-                torch.tensor(group.labels),
-                torch.tensor(group.teacher) if settings.needs_teacher else None,
-            )
-            for own, group in zip(scores, some, strict=True)
+            _cost(settings, factor * own, group) for own, group in zip(scores, some, strict=True)
         ]
-        losses.append(torch.stack(costs).mean().item())
-    return _FACTORS[losses.index(min(losses))]
+        return torch.stack(costs).mean().item()
+
+    return min(_FACTORS, key=loss)
+
+
+def _cost(settings: RankingPhase, scores: Tensor, group: Drawn) -> Tensor:
+    """The loss of one group; where it goes by labels, one in ten is that of another document."""
+    grades = torch.tensor(group.labels)
+    if settings.needs_teacher:
+        return settings.cost(scores, grades, torch.tensor(group.teacher))
+    right, wrong = settings.cost(scores, grades), settings.cost(scores, grades.roll(1))
+    return (1 - _WRONG) * right + _WRONG * wrong
 
 
 def kept_scale(
