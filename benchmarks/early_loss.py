@@ -6,6 +6,11 @@ r"""Why a short training first loses: the same training with one thing changed a
 A warm ranker learns lists and is validated every few steps (nDCG@10 on BM25's top of some dev
 queries). Each way and seed is a training of its own; those that are there are not made again.
 The table is printed at the end and written to WORK/early_loss.json.
+
+Two cheaper looks at the same lists, without training: `--scales` prints the loss of the start with
+its scores as they are and times the factor at which it is least; `--parts STATE` (a saved state of
+such a training, its model.safetensors) prints the loss of the start, of the state, and of the state
+with the gates and the head of the start, over lists that come late in the first epoch.
 """
 
 from __future__ import annotations
@@ -13,12 +18,21 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 from unittest.mock import patch
 
+import torch
+from safetensors.torch import load_file
+
 from secondlook.data import read_qrels, write_qrels
 from secondlook.data.splits import read_splits, some
+from secondlook.model.network import new_warm
 from secondlook.train import ranking
+from secondlook.train.draw import Draw
+from secondlook.train.groups import Groups
+from secondlook.train.losses.listwise import Listwise
+from secondlook.train.ranker import ranker_of
 from secondlook.train.recipe import Recipe
 from secondlook.train.run import job, train
 from secondlook.workflows.index import build_index
@@ -58,8 +72,13 @@ def main() -> None:
     arguments.add_argument("--candidates", type=int, default=20, help="of each, to rank")
     arguments.add_argument("--negatives", type=int, default=5, help="in a training list")
     arguments.add_argument("--max-length", type=int, default=96)
+    arguments.add_argument("--scales", action="store_true")
+    arguments.add_argument("--parts", type=Path)
     given = arguments.parse_args()
     groups(given)
+    if given.scales or given.parts:
+        without_training(given)
+        return
     for seed in given.seeds:
         for way in given.ways:
             curve = trained(given, way, seed)
@@ -113,6 +132,40 @@ def trained(given: argparse.Namespace, way: str, seed: int) -> dict[str, float]:
     curve = {f"{point['step']:.0f}": point["nDCG@10"] for point in history if "nDCG@10" in point}
     kept.write_text(json.dumps(curve), "utf-8")
     return curve
+
+
+def without_training(given: argparse.Namespace) -> None:
+    """What --scales and --parts print."""
+    model = new_warm(given.base, encode={"max_length": given.max_length})
+    start = {name: weight.clone() for name, weight in model.network.state_dict().items()}
+    whole, draw = Groups([given.work / "train.parquet"]), Draw(1, given.negatives, "1\0listwise")
+    order = draw.order([group.query.id for group in whole], 0)
+    late = order[150:182] if given.parts else order[:32]
+    lists = [draw.documents(whole[row], 0) for row in late]
+
+    def tell(name: str, state: dict[str, Any], factors: list[float]) -> None:
+        model.network.load_state_dict(state)
+        scorer = ranker_of(model, None, torch.device("cpu"), "fp32")
+        scores = [scorer.score([(one.query, d) for d in one.documents]) for one in lists]
+        losses = {
+            factor: fmean(
+                Listwise().cost(factor * torch.from_numpy(own), torch.tensor(one.labels)).item()
+                for own, one in zip(scores, lists, strict=True)
+            )
+            for factor in factors
+        }
+        best = min(losses, key=losses.__getitem__)
+        first = sum(one.labels[own.argmax()] > 0 for own, one in zip(scores, lists, strict=True))
+        print(name, {1.0: losses[1.0], best: losses[best]}, f"{first} of {len(lists)} first")
+
+    if given.scales:
+        tell("start", start, [2 ** (step / 4) for step in range(-20, 21)])
+        return
+    after, own = load_file(given.parts), ("alpha", "gate", "head.weight", "head.bias")
+    mixed = {name: start[name] if name in own else weight for name, weight in after.items()}
+    tell("start", start, [1.0])
+    tell("trained", after, [1.0])
+    tell("trained encoder, gates and head of the start", mixed, [1.0])
 
 
 def recipe(given: argparse.Namespace, changes: dict[str, Any], seed: int) -> Recipe:
