@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from secondlook.score.remote_ranker import RemoteRanker
     from secondlook.workflows.bakeoff import bakeoff
     from secondlook.workflows.compare import compare
+    from secondlook.workflows.distil import distil
     from secondlook.workflows.evaluate import evaluate as evaluate_run
     from secondlook.workflows.index import build_index
     from secondlook.workflows.mine import mine
@@ -51,6 +52,7 @@ __all__ = [
     "build_index",
     "compare",
     "create_app",
+    "distil",
     "evaluate_run",
     "explain_score",
     "load_qrels",
@@ -77,6 +79,7 @@ _LATE = {
     "build_index": "workflows.index:build_index",
     "compare": "workflows.compare:compare",
     "create_app": "workflows.serve:create_app",
+    "distil": "workflows.distil:distil",
     "evaluate_run": "workflows.evaluate:evaluate",
     "explain_score": "explain:explain",
     "load_qrels": "data.conversions:load_qrels",

@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+import secondlook as sl
 import tiny
 from secondlook.cli import app
 from secondlook.cli.tune import NOT_SHIPPED
-from secondlook.data import read_qrels, read_queries
+from secondlook.data import read_qrels, read_queries, read_run
 from secondlook.data.splits import read_splits
 from secondlook.errors import SecondlookError
+from secondlook.evaluate.measures import evaluate
 from secondlook.model.network import new_warm, save_model
 from secondlook.train.budget import Clock
 from secondlook.workflows.rerank import rerank
@@ -76,7 +79,7 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
     assert (out / "ranker").exists() == helps
 
     page = (out / "report.html").read_text()
-    assert "--minutes 30 --depth 10 --overlap drop --device cpu" in page
+    assert "--minutes 30 --depth 10 --overlap drop --device cpu --seed 7" in page
     assert "listwise" in page  # trained or not kept, the lineage has it
 
     assert tune(data, "--ship").exit_code == 0
@@ -109,6 +112,55 @@ def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch
     assert "raw = [" in raw
 
 
+def test_of_several_bases_the_best_on_validation_queries_is_the_start(data):
+    """Two bi-encoders and a cross-encoder, all with random weights."""
+    bases = [tiny.save(tiny.encoder(seed=seed), data.parent / f"base-{seed}") for seed in (1, 2)]
+    bases.insert(1, tiny.save(tiny.classifier(seed=3), data.parent / "cross"))
+    result = sl.tune(data, data.parent / "out", base=bases, depth=10, minutes=0.1, device="cpu")
+    stages = data.parent / "out" / "stages"
+    assert set(result.bases) == set(map(str, bases))
+    assert result.bases[result.base] == max(result.bases.values())
+    tried = read_qrels(stages / "used" / "tried.tsv")
+    assert tried == read_qrels(stages / "qrels" / "dev.tsv")
+    for number, base in enumerate(bases, start=1):
+        run = list(read_run(stages / f"tried.base-{number}.trec.gz"))
+        assert evaluate(tried, run, ["nDCG@10"]).means["nDCG@10"] == result.bases[str(base)]
+        assert documents(run) == documents(read_run(stages / "tried.bm25.trec.gz"))
+    lineage = json.loads((stages / "untuned" / "secondlook.json").read_text())["lineage"]
+    assert lineage["base"] == Path(result.base).name
+    assert not (stages / "base-1").exists()
+    told = json.loads((data.parent / "out" / "verdict.json").read_text())
+    assert (told["base"], told["bases"]) == (result.base, dict(result.bases))
+    assert f"started from {result.base}, the best untrained" in result.conclusion()
+    again = sl.tune(data, data.parent / "out", base=bases, depth=10, minutes=0.1, device="cpu")
+    assert again.bases == result.bases
+
+
+def documents(run):
+    return {ranking.query_id: {hit.doc_id for hit in ranking.hits} for ranking in run}
+
+
+def test_a_cross_encoder_is_tuned_as_it_is(data):
+    base = tiny.save(tiny.classifier(seed=3), data.parent / "cross")
+    given = data, "-o", data.parent / "out", "--base", base, "--depth", 10, "--device", "cpu"
+    done = CliRunner().invoke(
+        app, ["tune", *map(str, given), "--minutes", "30", "--ship"], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    assert f"started from {base}" in done.stdout
+    settings = json.loads((data.parent / "out" / "ranker" / "secondlook.json").read_text())
+    assert settings["warm"] is None
+    recipe = (data.parent / "out" / "stages" / "recipe.toml").read_text()
+    assert 'phase = "listwise"' in recipe
+    assert 'phase = "warm"' not in recipe
+
+
+def test_a_base_that_cannot_be_read_is_noticed_before_anything_is_made(data):
+    with pytest.raises(SecondlookError, match="neither a folder nor a hub id"):
+        sl.tune(data, data.parent / "out", base=[data.parent / "no such base"])
+    assert not (data.parent / "out" / "stages" / "index").exists()
+
+
 def test_missing_judgments_are_noticed_before_anything_is_made(data):
     (data / "qrels" / "train.tsv").unlink()
     with pytest.raises(SecondlookError, match=r"no train\.tsv"):
@@ -118,12 +170,14 @@ def test_missing_judgments_are_noticed_before_anything_is_made(data):
 
 def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
     def tuning(**changes):
-        given = {"base": "e5", "depth": 10, "device": None, "clicks": None, "clock": Clock(60)}
+        given = {"bases": ("e5",), "depth": 10, "device": None, "clicks": None, "clock": Clock(60)}
         return Tuning(data=data, output=data.parent / "out", expander=None, **given | changes)
 
     (data / "log.jsonl").touch()
     others = (
-        {"base": "e6"},
+        {"bases": ("e6",)},
+        {"bases": ("e5", "e6")},
+        {"seed": 8},
         {"depth": 20},
         {"clicks": data / "log.jsonl"},
         {"overlap": "keep"},
@@ -133,11 +187,13 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
     tuning().claim()
     stages = tuning().results
     (stages / "qrels").mkdir()
-    for made in ("index", "untuned", "plan.json", "qrels/train.tsv"):
+    for made in ("index", "untuned", "plan.json", "qrels/train.tsv", "recipe.toml"):
         (stages / made).touch()
     tuning(clock=Clock(300), device="cpu").claim()
     for changes in others:
-        with pytest.raises(SecondlookError, match=r"was started with (base|depth|clicks|overlap)"):
+        with pytest.raises(
+            SecondlookError, match=r"was started with (base|seed|depth|clicks|overlap)"
+        ):
             tuning(**changes).claim()
 
 
@@ -146,7 +202,7 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(data):
     [("corpus.jsonl", "the corpus"), ("qrels/train.tsv", "queries and judgments")],
 )
 def test_a_folder_is_for_the_data_it_was_begun_with(data, file, name):
-    tuning = Tuning(data, data.parent / "out", "", 10, None, None, None, Clock(60))
+    tuning = Tuning(data, data.parent / "out", ("",), 10, None, None, None, Clock(60))
     tuning.claim()
     (tuning.results / "qrels").mkdir()
     for made in ("index", "qrels/train.tsv"):
@@ -183,7 +239,7 @@ def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, bet
 
 
 def test_a_training_that_kept_the_base_is_no_candidate(data):
-    tuning = Tuning(data, data.parent / "out", "", 10, None, None, None, Clock(60))
+    tuning = Tuning(data, data.parent / "out", ("",), 10, None, None, None, Clock(60))
 
     def make(name, seed):
         base = tiny.save(tiny.encoder(seed=seed), data.parent / f"base.{seed}")

@@ -64,7 +64,7 @@ def test_training_ends_at_its_deadline_with_the_best_so_far(tmp_path, base):
     for name in ("train.parquet", "dev.parquet"):
         write_groups(tmp_path / name, invent(24), about={})
     data = DataSettings(train=("train.parquet",), validation="dev.parquet")
-    recipe = whole_recipe(str(base), data, 64)
+    recipe = whole_recipe(str(base), data)
     heard = Heard()
     work = job(recipe, tmp_path, tmp_path / "ranker", base=str(base), watch=heard, device="cpu")
     late = type(work)(work.recipe, work.output, work.base, work.data, heard, "cpu", (), monotonic())

@@ -17,7 +17,7 @@ def work(tmp_path, base):
     for name, count in (("train.parquet", 20), ("dev.parquet", 100)):
         write_groups(tmp_path / name, invent(count), about={})
     data = DataSettings(train=("train.parquet",), validation="dev.parquet")
-    recipe = choice.whole_recipe(str(base), data, 64)
+    recipe = choice.whole_recipe(str(base), data)
     return job(recipe, tmp_path, tmp_path / "ranker", base=str(base), device="cpu")
 
 

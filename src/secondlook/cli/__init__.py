@@ -15,6 +15,7 @@ from secondlook.cli import (
     compare,
     convert,
     depth,
+    distil,
     doctor,
     eval_,
     expand,
@@ -68,6 +69,7 @@ app.command(rich_help_panel="Train")(warm.warm)
 app.command(rich_help_panel="Train")(clicks.clicks)
 app.command(rich_help_panel="Train")(generate.generate)
 app.command(rich_help_panel="Train")(mine.mine)
+app.command(rich_help_panel="Train")(distil.distil)
 app.command(rich_help_panel="Train")(teach.teach)
 app.command(rich_help_panel="Train")(train.train)
 app.command(rich_help_panel="Train")(calibrate.calibrate)

@@ -41,8 +41,14 @@ def tune(
         typer.Option("--output", "-o", help="Output folder.", show_default=False),
     ],
     base: Annotated[
-        str, typer.Option(help="Base bi-encoder: a folder or a Hugging Face model id.")
-    ] = "intfloat/e5-small",
+        list[str] | None,
+        typer.Option(
+            help="Base model: a bi-encoder, a cross-encoder or a re-ranker; a folder or a Hugging "
+            "Face model id. Repeat it to start from the best of several.  "
+            "[default: intfloat/e5-small]",
+            show_default=False,
+        ),
+    ] = None,
     minutes: Annotated[
         float,
         typer.Option(help="Time limit of the whole command, in minutes.", min=0.1),
@@ -67,6 +73,7 @@ def tune(
         ),
     ] = Repeats.drop,
     device: Device = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the training.")] = 7,
     report_to: ReportTo = None,
 ) -> None:
     """Fine-tune a re-ranker on your data and test whether it improves your results.
@@ -79,6 +86,9 @@ def tune(
     The time plan is shown before the long stages. If time is short, fewer candidates (at least 20)
     and fewer test queries (at least 100) are re-ranked; if it is too short to train, you are told.
 
+    With several --base, each ranks the same validation queries without training, and the best is
+    the start.
+
     OUTPUT/ranker is written only if it beats BM25 on test queries; otherwise the exit code is 3,
     with advice. It is also tested against the base model without fine-tuning.
 
@@ -88,6 +98,8 @@ def tune(
     [bold]Examples[/bold]
 
       secondlook tune my-data -o tuned --minutes 30
+      secondlook tune my-data -o tuned --base intfloat/e5-small
+          --base cross-encoder/ms-marco-MiniLM-L6-v2
       secondlook tune my-data -o by-clicks --clicks log.jsonl.gz
       secondlook serve tuned/ranker --index tuned/stages/index
     """
@@ -101,7 +113,7 @@ def tune(
     result = run(
         data,
         output,
-        base=base,
+        base=base or "intfloat/e5-small",
         minutes=minutes,
         depth=depth,
         ship=ship,
@@ -109,6 +121,7 @@ def tune(
         expander=expander,
         overlap=overlap.value,
         device=device,
+        seed=seed,
         report_to=report_to or (),
         progress=Bars(),
     )

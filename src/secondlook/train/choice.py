@@ -12,14 +12,16 @@ from secondlook.train.estimate import estimate, validations
 from secondlook.train.groups import Groups
 from secondlook.train.losses.listwise import Listwise
 from secondlook.train.recipe import Recipe
+from secondlook.train.start import first_settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from secondlook.train.estimate import Plan
     from secondlook.train.recipe import DataSettings
     from secondlook.train.run import Job
 
 _MOST_EPOCHS = 3.0
-_MOST_TOKENS = 256
 _MOST_LOOKS = 3
 """Validations of a training that is cut short, beside that of the start."""
 _FEWEST_QUERIES = 50
@@ -28,11 +30,11 @@ FEWEST_STEPS = 20
 says nothing of a base or a learning rate."""
 
 
-def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
-    """A warm start, then lists of one positive and five hard negatives, three times over.
+def whole_recipe(base: str | Path, data: DataSettings, seed: int = 7) -> Recipe:
+    """Lists of one positive and five hard negatives, three times over.
 
-    Begun as a bi-encoder it cannot fall far; with few judgments the papers' joint form does.
-    `longest` is how many tokens the base can read.
+    A bi-encoder becomes a ranker of the warm form first: begun so it cannot fall far, and with few
+    judgments a new head on top of it does. A cross-encoder has its head already.
     """
     listwise = {
         "phase": "listwise",
@@ -43,14 +45,9 @@ def whole_recipe(base: str, data: DataSettings, longest: int) -> Recipe:
         "freeze_embeddings": True,
         "patience": 4,
     }
-    return Recipe.model_validate(
-        {
-            "base": base,
-            "encode": {"max_length": min(longest, _MOST_TOKENS)},
-            "data": data,
-            "phases": ({"phase": "warm"}, listwise),
-        }
-    )
+    started = first_settings(base)
+    phases = (*started["phases"], listwise)
+    return Recipe.model_validate(started | {"seed": seed, "data": data, "phases": phases})
 
 
 class TooLittleTime(SecondlookError):
@@ -78,7 +75,7 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
     if plan.seconds <= seconds:
         return job.recipe, plan
     assert job.data.validate is not None, "whole_recipe validates"
-    warm, listwise = job.recipe.phases
+    *before, listwise = job.recipe.phases
     assert isinstance(listwise, Listwise)
     assert whole.steps
     assert whole.seconds
@@ -111,5 +108,5 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
         seconds=steps * step,
         validation_seconds=validations(fewer, steps) * validated * query,
     )
-    recipe = job.recipe.model_copy(update={"phases": (warm, fewer)})
-    return recipe, replace(plan, phases=(plan.phases[0], shorter))
+    recipe = job.recipe.model_copy(update={"phases": (*before, fewer)})
+    return recipe, replace(plan, phases=(*plan.phases[:-1], shorter))

@@ -161,7 +161,9 @@ def _tried(
     )
     clock = _Clock()
     with tempfile.TemporaryDirectory() as folder:
-        few = settings.model_copy(update={"max_steps": steps, "batch": batch})
+        few = settings.model_copy(
+            update={"max_steps": steps, "batch": batch, "fit_score_scale": False}
+        )
         place = Place(Path(folder), job.recipe.seed, str(device), clock)
         run_phase(few, model, TrainData(job.data.folder, job.data.train), place)
     return clock.seconds_per_step()

@@ -30,6 +30,7 @@ from secondlook.train.groups import Groups
 from secondlook.train.log_odds import into_log_odds
 from secondlook.train.phase import Outcome
 from secondlook.train.ranker import precision_of, ranker_of, types_of
+from secondlook.train.score_scale import kept_scale
 from secondlook.train.states import keep_validated, last_whole, read_validated, whole
 from secondlook.train.trainer import GroupTrainer, Learning, gates_of
 from secondlook.train.validation import Validated, Validation
@@ -114,10 +115,16 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
         if settings.learns_log_odds and isinstance(start.network, Warm):
             scorer = ranker_of(start, types, device, precision)
             into_log_odds(start.network, scorer, (drawn[row] for row in order))
+        scale = 1.0
+        if settings.fit_score_scale and not settings.learns_log_odds:
+            scorer = ranker_of(start, types, device, precision)
+            scale = kept_scale(settings, scorer, (drawn[row] for row in order), place.folder)
         encode = start.settings.encode
         trainer = GroupTrainer(
             start.network,
-            Learning(settings, _loss(settings), validate, measure, encode.windows, place.watch),
+            Learning(
+                settings, _loss(settings, scale), validate, measure, encode.windows, place.watch
+            ),
             _arguments(settings, plan, place, device, precision, measure if validate else None),
             (drawn, order, EncodeGroups(Encoder(start.tokenizer, encode, types=types))),
         )
@@ -182,15 +189,15 @@ def in_training(
         network.eval()
 
 
-def _loss(settings: RankingPhase) -> Callable[[Tensor, EncodedGroup], Tensor]:
-    """The loss of one group under these settings."""
+def _loss(settings: RankingPhase, scale: float = 1.0) -> Callable[[Tensor, EncodedGroup], Tensor]:
+    """The loss of one group under these settings, of its scores times `scale`."""
 
     def cost(scores: Tensor, group: EncodedGroup) -> Tensor:
         grades = torch.tensor(group.labels, device=scores.device)
         teacher = None
         if settings.needs_teacher:
             teacher = torch.tensor(group.teacher, dtype=scores.dtype, device=scores.device)
-        return settings.cost(scores, grades, teacher)
+        return settings.cost(scale * scores, grades, teacher)
 
     return cost
 

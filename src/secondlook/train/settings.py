@@ -63,6 +63,9 @@ class RankingPhase(PhaseSettings):
     """Of the warm form's alpha and gates; a gate is to be open after some fifty steps."""
     head_learning_rate: float = Field(1e-3, gt=0)
     """Of the warm form's head, which reads [CLS] and begins at zero."""
+    fit_score_scale: bool = False
+    """Whether the loss reads the scores times a factor: the one at which the loss of the start is
+    least, found on 32 queries. The ranker's own scores keep their scale."""
     warmup: float = Field(0.1, ge=0, lt=1)
     """The share of the steps in which the learning rate rises."""
     schedule: Literal["linear", "cosine", "constant_with_warmup"] = "linear"

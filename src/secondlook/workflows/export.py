@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.score.export import Exported
 
@@ -28,3 +27,29 @@ def export(
 
     with as_progress(progress).busy(f"exporting to {backend}"):
         return export_ranker(ranker, backend, precision)
+
+
+def export_for_speed(
+    ranker: str | Path, *, progress: Progress | ProgressCallback | None = None
+) -> bool:
+    """Export to OpenVINO at bf16, the fastest on a CPU, unless that is there or cannot be made.
+
+    Gives whether an export was made.
+    """
+    from importlib.util import find_spec
+
+    from secondlook.errors import SecondlookError
+    from secondlook.score.export_folder import Export
+
+    told = as_progress(progress)
+    if any(find_spec(module) is None for module in ("openvino", "onnx", "onnxscript")):
+        told.say("torch is used; for faster inference: pip install 'secondlook[export]'")
+        return False
+    if Export(Path(ranker), "openvino", "bf16").is_there():
+        return False
+    try:
+        told.say(export(ranker, precision="bf16", progress=told).summary())
+    except SecondlookError as problem:
+        told.say(f"torch is used: {problem}")
+        return False
+    return True

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from secondlook.progress import Progress, ProgressCallback
-    from secondlook.score.counting import ScoringCost
+    from secondlook.score.counting import CountingRanker, ScoringCost
     from secondlook.score.export_folder import Engine, Precision
     from secondlook.train.groups import Group
+    from secondlook.types import Pair, Scorer
 
 _GROUPS_AT_ONCE = 8  # little to lose by a kill
 
@@ -44,7 +49,7 @@ class TeachResult:
 
 def teach(
     groups: str | Path,
-    teacher: str | Path,
+    teacher: str | Path | Scorer,
     output: str | Path,
     *,
     backend: Literal["auto", "torch"] | Engine = "auto",
@@ -54,20 +59,19 @@ def teach(
 ) -> TeachResult:
     """Add a teacher model's scores to training groups; the labels do not change.
 
-    `groups` is a file of `mine`. After an interruption the same call resumes. Raises Unwritable
-    if the output exists, unless `replace` is set.
+    `groups` is a file of `mine`. `teacher` is a checkpoint, or any object that scores pairs; one
+    that has a `fingerprint` is known again by it when a call resumes. After an interruption the
+    same call resumes. Raises Unwritable if the output exists, unless `replace` is set.
     """
     from secondlook.data.durable import refuse_to_overwrite
     from secondlook.data.partial import PartialLines
-    from secondlook.model.checkpoint import base_name
-    from secondlook.score.counting import CountingRanker
     from secondlook.train.groups import Groups, write_groups
 
-    reported, target, name = as_progress(progress), Path(output), base_name(str(teacher))
+    reported, target, name = as_progress(progress), Path(output), teacher_name(teacher)
     refuse_to_overwrite(target, replace=replace)
     with reported.busy("loading the teacher"):
         given = Groups([Path(groups)])
-        scorer = CountingRanker(str(teacher), backend, precision)
+        scorer = _counted(teacher, backend, precision)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = PartialLines(target, {"groups": given.fingerprint, **scorer.made_of})
 
@@ -85,3 +89,50 @@ def teach(
     count = write_groups(target, taught, about=given.about[0] | {"teacher": name})
     partial.remove()
     return TeachResult(target, count, name, scorer.cost())
+
+
+def teacher_name(teacher: str | Path | Scorer) -> str:
+    """What lineages call it: the hub id or the folder's name, or an object's own `name` or type."""
+    from secondlook.model.checkpoint import base_name
+
+    if isinstance(teacher, str | Path):
+        return base_name(teacher)
+    return str(getattr(teacher, "name", type(teacher).__name__))
+
+
+def _counted(
+    teacher: str | Path | Scorer,
+    backend: Literal["auto", "torch"] | Engine,
+    precision: Literal["auto"] | Precision,
+) -> CountingRanker | _CountingScorer:
+    from secondlook.score.counting import CountingRanker
+
+    if isinstance(teacher, str | Path):
+        return CountingRanker(str(teacher), backend, precision)
+    return _CountingScorer(teacher)
+
+
+class _CountingScorer:
+    """Counts what any scorer scores, and in what time."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer, self._pairs, self._seconds = scorer, 0, 0.0
+        self.made_of: Mapping[str, Any] = {
+            "teacher": teacher_name(scorer),
+            "fingerprint": str(getattr(scorer, "fingerprint", "")),
+        }
+
+    def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """The scorer's scores."""
+        from time import monotonic
+
+        began = monotonic()
+        scores = self._scorer.score(pairs)
+        self._pairs, self._seconds = self._pairs + len(pairs), self._seconds + monotonic() - began
+        return scores
+
+    def cost(self) -> ScoringCost:
+        """What was scored so far."""
+        from secondlook.score.counting import ScoringCost
+
+        return ScoringCost(self._pairs, self._seconds)

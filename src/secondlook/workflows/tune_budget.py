@@ -163,13 +163,14 @@ def _choose(tuning: Tuning, recipe: Path, seconds: float) -> None:
 
     tuning.progress.say("timing a few training steps on this machine")
     data = DataSettings(train=("train.parquet",), validation="dev.parquet")
-    longest = open_checkpoint(tuning.ranker("untuned")).settings.encode.max_length
-    chosen, plan = fitted(_job(tuning, whole_recipe(tuning.base, data, longest)), seconds)
+    whole = whole_recipe(tuning.base, data, tuning.seed)
+    chosen, plan = fitted(_job(tuning, whole), seconds)
     write_at_once(recipe, resolved(chosen))
+    longest = open_checkpoint(tuning.ranker("untuned")).settings.encode.max_length
     queries = getattr(chosen.phases[-1], "validate_queries", None) or tuning.planned("dev")
     tuning.progress.say(
         f"{plan}\nwhile it trains it is validated on {queries:,} queries, at most {VALIDATED} "
-        f"candidates each, cut to {chosen.encode['max_length']} tokens"
+        f"candidates each, cut to {chosen.encode.get('max_length', longest)} tokens"
     )
 
 

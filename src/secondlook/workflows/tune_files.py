@@ -14,6 +14,7 @@ class TuneFiles:
 
     data: Path
     output: Path
+    bases: tuple[str, ...]
     clicks: Path | None
     expander: str | None
 
@@ -45,6 +46,22 @@ class TuneFiles:
     def planned(self, name: str) -> Any:  # noqa: ANN401 - a number
         """A figure of the plan."""
         return json.loads((self.results / "plan.json").read_text("utf-8"))[name]
+
+    @property
+    def base(self) -> str:
+        """The base that tuning starts from, known once the bases were tried."""
+        if len(self.bases) == 1:
+            return self.bases[0]
+        chosen: str = json.loads((self.results / "bases.json").read_text("utf-8"))["base"]
+        return chosen
+
+    @property
+    def tried_bases(self) -> dict[str, float]:
+        """Base → nDCG@10 without training on some validation queries; empty for a single base."""
+        kept = self.results / "bases.json"
+        if len(self.bases) == 1:
+            return {}
+        return dict(json.loads(kept.read_text("utf-8"))["nDCG@10"])
 
     @property
     def better(self) -> str:

@@ -127,15 +127,17 @@ def write_report(tuning: Tuning) -> None:
 def command(tuning: Tuning) -> str:
     """What makes it all again, with every option."""
     given = {
-        "--base": tuning.base,
         "--minutes": f"{tuning.clock.seconds / 60:g}",
         "--depth": tuning.depth,
         "--overlap": tuning.overlap,
         "--clicks": tuning.clicks,
         "--expander": tuning.expander,
         "--device": tuning.device,
+        "--seed": tuning.seed,
     }
     words = ["secondlook", "tune", str(tuning.data), "-o", str(tuning.output)]
+    for base in tuning.bases:
+        words += ["--base", base]
     for name, value in given.items():
         words += [name, str(value)] if value is not None else []
     return shlex.join(words)
@@ -165,6 +167,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     figures: dict[str, Any] = tests.first_stage.to_dict()
     figures["against_untuned"] = tests.gain.to_dict() if tests.gain else None
     figures["gain"] = tests.gain_sentence()
+    figures |= {"base": tuning.base, "bases": tuning.tried_bases}
     write_at_once(tuning.output / "verdict.json", json.dumps(figures, indent=2))
     return tests
 

@@ -28,7 +28,7 @@ class Tuning(TuneFiles):
 
     data: Path
     output: Path
-    base: str
+    bases: tuple[str, ...]
     depth: int
     device: str | None
     clicks: Path | None
@@ -39,6 +39,8 @@ class Tuning(TuneFiles):
     progress: Progress = field(default_factory=Progress)
     report_to: tuple[str, ...] = ()
     """Experiment trackers of the training."""
+    seed: int = 7
+    """Of the training."""
     known: dict[str, float] = field(default_factory=dict)
     """Seconds and speeds that were measured in this call."""
 
@@ -60,7 +62,7 @@ class Tuning(TuneFiles):
             ("retrieve candidates (BM25)", self._first_look),
             ("mine hard negatives", self._mine),
             ("train", self._train),
-            ("export the trained model", partial(self._export, "trained")),
+            ("export the trained model", self._export_trained),
             ("re-rank the validation queries", self._keep_the_better),
             ("calibrate", self._calibrate),
             ("tune the fusion with BM25", self._fuse),
@@ -78,7 +80,8 @@ class Tuning(TuneFiles):
         split, made_of = self.qrels("train"), self.results / "made" / "qrels" / "train.tsv"
         asked: dict[str, tuple[str | int | None, Path]] = {
             "data": (str(self.data.resolve()), self.index),
-            "base": (self.base, self.ranker("untuned")),
+            "base": (", ".join(self.bases), self.ranker("untuned")),
+            "seed": (self.seed, self.results / "recipe.toml"),
             "depth": (self.depth, self.results / "plan.json"),
             "clicks": (str(self.clicks.resolve()) if self.clicks else None, split),
             "expander": (self.expander, split),
@@ -92,6 +95,14 @@ class Tuning(TuneFiles):
         ):
             asked[f"{CONTENTS}{name}"] = contents(paths), made
         claim(self.results, asked)
+
+    def check_bases(self) -> None:
+        """Raises CheckpointProblem for a base that cannot be read, before anything is made."""
+        from secondlook.train.start import kind_of
+
+        if not self.ranker("untuned").exists():
+            for base in self.bases:
+                kind_of(base)
 
     def _index(self) -> None:
         from secondlook.workflows.index import build_index
@@ -148,31 +159,25 @@ class Tuning(TuneFiles):
         )
 
     def _start(self) -> None:
-        from secondlook.workflows.warm import warm
+        from secondlook.workflows.tune_bases import start
 
-        if not self.ranker("untuned").exists():
-            started = warm(self.base, self.ranker("untuned"), progress=self.progress)
-            self.progress.say(started.summary())
-        self._export("untuned")
+        start(self)
+        self.export(self.ranker("untuned"))
 
-    def _export(self, name: str) -> None:
-        """For OpenVINO, which is the fastest on a CPU, where it is installed."""
-        from importlib.util import find_spec
+    def _export_trained(self) -> None:
+        if "trained" in self._candidates():
+            self.export(self.ranker("trained"))
+        else:
+            self.progress.say("nothing to export: the base model is kept")
+
+    def export(self, ranker: Path) -> None:
+        """Export a ranker into its folder, and note how long that takes."""
         from time import monotonic
 
-        from secondlook.score.export_folder import Export
-        from secondlook.workflows.export import export
+        from secondlook.workflows.export import export_for_speed
 
-        if name not in self._candidates():
-            self.progress.say("nothing to export: the base model is kept")
-        elif any(find_spec(module) is None for module in ("openvino", "onnx", "onnxscript")):
-            self.progress.say(
-                "torch is used; for faster inference: pip install 'secondlook[export]'"
-            )
-        elif not Export(self.ranker(name), "openvino", "bf16").is_there():
-            began = monotonic()
-            exported = export(self.ranker(name), precision="bf16", progress=self.progress)
-            self.progress.say(exported.summary())
+        began = monotonic()
+        if export_for_speed(ranker, progress=self.progress):
             self.known["export"] = monotonic() - began
 
     def _plan(self) -> None:
