@@ -266,6 +266,16 @@ def _read_outcome(job: Job, name: str) -> Kept:
     return Kept(data, tuple(kept["history"]), tuple(Path(path) for path in kept["keep"]))
 
 
+def histories(job: Job) -> list[tuple[str, tuple[Mapping[str, float], ...]]]:
+    """What each phase measured on the way, while the work folder is there."""
+    names = [
+        (phase.phase, f"{number:02}-{phase.phase}")
+        for number, phase in enumerate(job.recipe.phases, start=1)
+        if not isinstance(phase, WarmPhase)
+    ]
+    return [(phase, _read_outcome(job, name).history) for phase, name in names]
+
+
 def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]], data: TrainData) -> None:
     """The last checkpoint, with what a person wants to know of it, as the ranker."""
     settings = open_checkpoint(last).settings

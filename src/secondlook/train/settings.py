@@ -91,6 +91,10 @@ class RankingPhase(PhaseSettings):
     """At most so many, the first of the file; None is all."""
     patience: int | None = Field(None, ge=1)
     """Stop after so many validations without a better one; None never does."""
+    keep: Literal["best", "last"] = "best"
+    """Which weights the phase ends with: the best validated, or the start's where none was better;
+    or the last, whatever validation says. `last` is for comparing recipes: a choice on some
+    validation queries adds noise to every figure."""
 
     @classmethod
     def name(cls) -> str:
