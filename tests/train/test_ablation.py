@@ -123,3 +123,25 @@ def test_phases_that_come_twice_are_told_by_their_number():
 def test_a_recipe_that_ranks_nothing_is_refused():
     with pytest.raises(SecondlookError, match="no ranking phase"):
         made(phases=[{"phase": "adapt", "corpus": "c.jsonl"}])
+
+
+def test_a_sweep_over_training_pairs_keeps_the_proportion_of_phases():
+    recipe = Recipe.model_validate(DRBERT)
+    made = variants(recipe, nominal, pairs=[3_200, 32_000], parts=False)
+    assert list(made) == ["whole", "3,200 pairs", "32,000 pairs"]
+    whole, small = made["whole"], made["3,200 pairs"]
+    assert small.pairs == pytest.approx(3_200, abs=96)
+    pointwise, listwise = (
+        [phase.max_steps for phase in variant.recipe.phases if isinstance(phase, RankingPhase)]
+        for variant in (whole, small)
+    )
+    assert listwise[0] / listwise[1] == pytest.approx(pointwise[0] / pointwise[1], rel=0.1)
+
+
+def test_the_plain_recipe_learns_from_triples_as_they_are_where_others_clean_them():
+    data = {"triples": {"file": "triples.tsv"}}
+    made = variants(Recipe.model_validate(DRBERT | {"data": data}), nominal)
+    first = made["whole − STRM"].recipe.phases[1]
+    assert first.phase == "pointwise"
+    [name] = first.only
+    assert name.startswith("triples.tsv.")

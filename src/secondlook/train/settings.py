@@ -121,6 +121,12 @@ class AdaptPhase(PhaseSettings):
 
     corpus: str
     """A file or folder of documents as `secondlook index` reads them, beside the group files."""
+    leave_out: tuple[str, ...] = ()
+    """Files of judgments whose documents are not read, such as the test set's: so that nothing of
+    what a ranker is tested on was seen before, as monoBERT has it for TREC CAR."""
+    fresh: bool = False
+    """Whether the encoder begins with random weights in the base's shape: pre-training from
+    scratch, for a base that must not have seen the test documents. It takes a large corpus."""
     epochs: float = Field(5.0, gt=0)
     """Times every document is seen, each time with other words hidden."""
     max_steps: int | None = Field(None, ge=1)
@@ -135,8 +141,9 @@ class AdaptPhase(PhaseSettings):
     """Hide all pieces of a word together."""
     learning_rate: float = Field(1e-6, gt=0)
     head_steps: int = Field(500, ge=0)
-    """The heads that find words and next sentences start untrained: so many steps are theirs
-    alone, with the encoder as it was, so that their first errors do not spoil it."""
+    """Heads that find words and next sentences start untrained unless the base brings its own: so
+    many steps are theirs alone, with the encoder as it was, so that their first errors do not
+    spoil it."""
     head_learning_rate: float = Field(1e-3, gt=0)
     warmup: float = Field(0.1, ge=0, lt=1)
     weight_decay: float = Field(0.01, ge=0)

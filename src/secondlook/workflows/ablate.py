@@ -93,6 +93,8 @@ def ablate(
     seeds: int = 2,
     measure: str = "nDCG@10",
     negatives: Sequence[int] = (),
+    pairs: Sequence[int] = (),
+    parts: bool = True,
     base: str | Path | None = None,
     data: str | Path | None = None,
     device: str | None = None,
@@ -102,7 +104,9 @@ def ablate(
 
     All re-rankers go into the folder `output`, with the table ablations.md; `test` are groups with
     every candidate. With `negatives`, the full recipe is also trained with these numbers of
-    negatives, and the sweep is drawn in negatives.svg. Interrupted, the same call goes on.
+    negatives, and the sweep is drawn in negatives.svg; with `pairs`, with these numbers of training
+    pairs, drawn in pairs.svg. Without `parts` there are only the full recipe and the sweeps.
+    Interrupted, the same call goes on.
     """
     import numpy as np
 
@@ -116,6 +120,8 @@ def ablate(
         test,
         measure=measure,
         negatives=negatives,
+        pairs=pairs,
+        parts=parts,
         base=base,
         data=data,
         device=device,
@@ -127,9 +133,8 @@ def ablate(
             figures[name].append(trainings.values(name, seed, as_progress(progress)))
         result = AblationResult(folder, measure, ablation(figures, np.random.default_rng(0)))
         write_at_once(folder / "ablations.md", result.summary())
-        if negatives:
-            drawn = _draw_sweep(result, trainings.variants, negatives)
-            result = replace(result, not_plotted=drawn)
+        if sweeps := _sweeps(trainings.variants, negatives, pairs):
+            result = replace(result, not_plotted=_draw(result, sweeps))
     return result
 
 
@@ -138,6 +143,8 @@ def plan(
     *,
     seeds: int = 2,
     negatives: Sequence[int] = (),
+    pairs: Sequence[int] = (),
+    parts: bool = True,
     base: str | Path | None = None,
     data: str | Path | None = None,
     device: str | None = None,
@@ -148,7 +155,15 @@ def plan(
     from secondlook.train.estimate import estimate
 
     trainings = AblationTrainings.of(
-        recipe, "ablations", "", negatives=negatives, base=base, data=data, device=device
+        recipe,
+        "ablations",
+        "",
+        negatives=negatives,
+        pairs=pairs,
+        parts=parts,
+        base=base,
+        data=data,
+        device=device,
     )
     whole, variants = trainings.whole, trainings.variants
     with as_progress(progress).training() as watch:
@@ -180,6 +195,8 @@ class AblationTrainings:
         *,
         measure: str = "nDCG@10",
         negatives: Sequence[int] = (),
+        pairs: Sequence[int] = (),
+        parts: bool = True,
         base: str | Path | None = None,
         data: str | Path | None = None,
         device: str | None = None,
@@ -187,12 +204,13 @@ class AblationTrainings:
         """The whole recipe and all variants of it; nothing is trained yet."""
         from secondlook.train.ablation import WHOLE, variants, work_of
         from secondlook.train.recipe import read_recipe
-        from secondlook.train.run import job
+        from secondlook.train.run import job, prepare_data
 
         path, folder = Path(recipe), Path(output)
         beside = path.parent if data is None else Path(data)
         whole = job(read_recipe(path), beside, folder / WHOLE, base=base, device=device)
-        made = variants(whole.recipe, work_of(whole), negatives)
+        prepare_data(whole)
+        made = variants(whole.recipe, work_of(whole), negatives, pairs, parts=parts)
         return cls(whole, made, folder, Path(test), measure)
 
     def ranker(self, name: str, seed: int) -> Path:
@@ -246,30 +264,49 @@ def read_figures(output: str | Path, name: str, seed: int) -> dict[str, Any] | N
     return figures
 
 
-def _draw_sweep(
-    result: AblationResult, variants: Mapping[str, Variant], negatives: Sequence[int]
-) -> str:
-    """The whole recipe's figure over its number of negatives; gives why it was not drawn."""
+def _sweeps(
+    variants: Mapping[str, Variant], negatives: Sequence[int], pairs: Sequence[int]
+) -> dict[str, dict[str, int]]:
+    """What is drawn: a picture's label → recipe → its place on the axis."""
+    from secondlook.train.ablation import WHOLE, negatives_of, sized, swept
+
+    sweeps = {}
+    if negatives:
+        names = {WHOLE, *map(swept, negatives)} & variants.keys()
+        places = {name: negatives_of(variants[name].recipe) for name in names}
+        sweeps["negatives of each query"] = places
+    if pairs:
+        names = {WHOLE, *map(sized, pairs)} & variants.keys()
+        sweeps["training pairs"] = {name: variants[name].pairs for name in names}
+    return sweeps
+
+
+_PICTURES = {"negatives of each query": "negatives.svg", "training pairs": "pairs.svg"}
+
+
+def _draw(result: AblationResult, sweeps: Mapping[str, Mapping[str, int]]) -> str:
+    """The measure over what was swept; gives why it was not drawn."""
     from secondlook.errors import MissingExtra
     from secondlook.evaluate.curve import plotted
-    from secondlook.train.ablation import WHOLE, negatives_of, swept
 
-    names = {WHOLE, *map(swept, negatives)}
-    points = sorted(
-        (negatives_of(variants[row.name].recipe), row.mean, row.deviation or 0)
-        for row in result.rows
-        if row.name in names
-    )
-    path = result.output / "negatives.svg"
-    try:
-        with plotted(path, "negatives of each query", result.measure) as axes:
-            counts, means, deviations = zip(*points, strict=True)
-            axes.errorbar(
-                counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
-            )
-            axes.set_xticks(counts)
-    except MissingExtra as missing:
-        return str(missing)
+    for label, places in sweeps.items():
+        rows = sorted(
+            ((places[row.name], row) for row in result.rows if row.name in places),
+            key=lambda pair: pair[0],
+        )
+        try:
+            with plotted(result.output / _PICTURES[label], label, result.measure) as axes:
+                counts, means, deviations = zip(
+                    *((place, row.mean, row.deviation or 0) for place, row in rows), strict=True
+                )
+                axes.errorbar(
+                    counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
+                )
+                if label == "training pairs":
+                    axes.set_xscale("log")
+                axes.set_xticks(counts, [f"{count:,}" for count in counts])
+        except MissingExtra as missing:
+            return str(missing)
     return ""
 
 
