@@ -39,7 +39,7 @@ class Domain:
     source: str
     train: int | None
     small: int
-    """Training queries of setting (b)."""
+    """Training queries of setting (b), at most."""
     validation: str
     test: tuple[str, ...]
     tested: int | None
@@ -79,7 +79,7 @@ def prepare(domain: Domain, shared: Path, folder: Path) -> Path:
         mine(index, queries, Path(half) / "train.tsv", mined, negatives=NEGATIVES)
         groups = [_trimmed(group, rng) for group in Groups([mined]) if _enough(group)]
     write_groups(target / "train.parquet", groups, about={})
-    small = rng.sample(groups, domain.small)
+    small = rng.sample(groups, min(domain.small, len(groups)))
     write_groups(target / "train-small.parquet", small, about={})
     write_at_once(target / "facets.json", json.dumps(_facets(target), indent=1) + "\n")
     return target

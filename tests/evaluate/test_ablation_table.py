@@ -45,7 +45,7 @@ def test_a_contrast_takes_the_seeds_that_both_have():
     [strm] = contrasts(figures, [Part("STRM", "plain + STRM", "plain")], np.random.default_rng(0))
     assert strm.by_seed == pytest.approx((0.1, 0.2))
     assert strm.base == pytest.approx(0.55)
-    assert strm.delta == strm.low == strm.high == pytest.approx(0.15)  # all queries alike
+    assert (strm.delta, strm.low, strm.high) == pytest.approx((0.15, 0.15, 0.15))  # all alike
     assert strm.p == pytest.approx(2 / 2**12)
 
 

@@ -63,7 +63,7 @@ NUM\tHow many fish are in the sea ?
 
 
 def test_six_answer_types_from_files_to_a_table(tmp_path):
-    (tmp_path / "six.tsv").write_text(SIX * 3)
+    (tmp_path / "six.tsv").write_text(SIX + SIX.partition("\n")[2] * 2)
     assert train_types([tmp_path / "six.tsv"], tmp_path / "six.bin", six=True) == 21
     assert predict_types(tmp_path / "six.bin", ["what does NATO stand for"]) == ["ABBR"]
     texts = [line.split("\t")[1] for line in SIX.splitlines()[1:]] * 5
