@@ -53,7 +53,8 @@ def test_in_training_every_layer_has_dropout():
     head = layer(3).train()
     for share, several in ((0.0, False), (0.4, True)):
         head.drop.p = share
-        scores = {float(head(QUERY, QUERY_MASK, DOCUMENT, DOCUMENT_MASK)) for _ in range(8)}
+        given = (QUERY, QUERY_MASK, DOCUMENT, DOCUMENT_MASK)
+        scores = {head(*given).detach().item() for _ in range(8)}
         assert (len(scores) > 1) is several
     attention = Attention(2, 4).train()
     seen = [attention(DOCUMENT, QUERY, QUERY, QUERY_MASK) for _ in range(8)]
@@ -88,7 +89,7 @@ def test_a_short_document_is_filled_up_with_zeros():
 
 def test_gradients_of_the_output_layer_are_the_finite_differences():
     torch.manual_seed(1)
-    made = TopSignals(3, 4, 5).double()
+    made = TopSignals(3, 4, 5).double().eval()
     query, document = torch.randn(2, 3, 3).double(), torch.randn(2, 6, 3).double()
     query_mask, document_mask = torch.ones(2, 3).bool(), torch.ones(2, 6).bool()
     query_mask[1, 2] = document_mask[0, 4:] = False
