@@ -8,6 +8,8 @@ one.
 
     python benchmarks/ablation.py run OUTPUT --shared DATA       # killed, it goes on
     python benchmarks/ablation.py report OUTPUT > ablations.md   # of what is done by now
+    python benchmarks/ablation.py curves OUTPUT --pictures FOLDER
+    python benchmarks/ablation.py cases OUTPUT                   # DR-BERT's table 3
 
 `run` trains one variant at a time, those that tell most first. Each that is over leaves
 `VARIANT.SEED.json` (figures) and `VARIANT.SEED.trec.gz` (its run over the test queries), and is
@@ -30,7 +32,7 @@ import numpy as np
 from ablation_data import DOMAINS, bases, prepare
 from secondlook.errors import OutputInUse
 from secondlook.evaluate.ablation import Part, contrast_table, contrasts
-from secondlook.workflows.ablate import AblationTrainings, read_figures
+from secondlook.workflows.ablate import AblationTrainings, read_figures, slug
 
 RECIPES = Path(__file__).parent.parent / "docs" / "results" / "recipes"
 SETTINGS = ("encoder", "cross-encoder")
@@ -61,6 +63,16 @@ class Training:
 
     def __str__(self) -> str:
         return f"{self.setting}, {self.domain}, {self.variant}, seed {self.seed}"
+
+
+EXACT = 0.75
+"""From this share of a query's terms in a relevant candidate on, it is an exact-match query."""
+CASES = [
+    ("what is bogue", "Bogus means not genuine: a bogus claim is false, and bogus money is fake."),
+    ("insouciantly meaning", "In an insurance contract, in the sense of the act, ins is insured."),
+]
+"""DR-BERT's two words of figure 1, each with a text that shares sub-tokens with it and no more."""
+OTHERS = 100
 
 
 def grid() -> Iterator[Training]:
@@ -132,11 +144,14 @@ def figures_of(output: Path, setting: str, domain: str) -> dict[str, dict[int, d
 def targets(facets: Mapping[str, Mapping[str, str | float]]) -> list[Part]:
     """The parts on the queries that they are meant for, and on the others."""
     split = {query for query, known in facets.items() if float(known["split words"]) > 0}
-    exact = {q for q, known in facets.items() if known["terms in a relevant candidate"] == 1}
+    share = {
+        query: float(known["terms in a relevant candidate"]) for query, known in facets.items()
+    }
+    exact = {query for query, held in share.items() if held >= EXACT}
     chosen = [
         ("STRM", "queries with split words", split),
         ("STRM", "other queries", set(facets) - split),
-        ("markers", "a relevant candidate holds all query terms", exact),
+        ("markers", "a relevant candidate holds three quarters of the terms", exact),
         ("markers", "other queries", set(facets) - exact),
     ]
     for kind in sorted({str(known["type"]) for known in facets.values()}):
@@ -165,12 +180,60 @@ def report(output: Path) -> Iterator[str]:
                 yield "\n" + contrast_table(rows, "nDCG@10")
 
 
+def curves(output: Path, pictures: Path) -> None:
+    """Draw the measure on the validation queries over the steps, seed 1: a picture a cell."""
+    from secondlook.evaluate.curve import plotted
+
+    pictures.mkdir(parents=True, exist_ok=True)
+    for setting in SETTINGS:
+        for domain in DOMAINS:
+            folder = output / setting / domain
+            kept = {variant: read_figures(folder, variant, 1) for variant in (*MAIN, *REST)}
+            if not any(kept.values()):
+                continue
+            with plotted(pictures / f"{setting}-{domain}.svg", "step", "nDCG@10") as axes:
+                for variant, figures in kept.items():
+                    points, before = [], 0.0
+                    for phase in figures["history"] if figures else ():
+                        measured = [p for p in phase["points"] if "nDCG@10" in p]
+                        points += [(before + p["step"], p["nDCG@10"]) for p in measured]
+                        before = points[-1][0] if measured else before
+                    if points:
+                        axes.plot(*zip(*points, strict=True), marker=".", label=variant)
+
+
+def cases(output: Path) -> Iterator[str]:
+    """DR-BERT's table 3: score and rank of texts that only seem to match, without and with STRM."""
+    from secondlook.score.ranker import Ranker
+    from secondlook.train.groups import Groups
+    from secondlook.types import Document, Query
+
+    yield f"| setting | query | variant | score | rank among {OTHERS} others |"
+    yield "|---|---|---|---|---|"
+    for setting in SETTINGS:
+        for domain in DOMAINS:
+            groups = Groups([output / "data" / domain / "test.parquet"])
+            others = [groups[at].documents[0] for at in range(OTHERS)]
+            for variant in ("plain", "plain + STRM"):
+                trained = output / setting / domain
+                if read_figures(trained, variant, 1) is None:
+                    continue
+                ranker = Ranker.load(trained / f"{slug(variant)}.1", device="cpu")
+                for text, alike in CASES:
+                    pairs = [(Query("q", text), one) for one in (Document("", alike), *others)]
+                    scores = ranker.score(pairs)
+                    rank = 1 + int((scores[1:] > scores[0]).sum())
+                    row = f"{setting}, {domain} | {text} | {variant} | {scores[0]:.3f} | {rank}"
+                    yield f"| {row} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["run", "report", "grid"])
+    parser.add_argument("what", choices=["run", "report", "grid", "curves", "cases"])
     parser.add_argument("output", type=Path)
     parser.add_argument("--shared", type=Path, help="folder with nfcorpus, squad-passage, …")
     parser.add_argument("--recipes", type=Path, default=RECIPES)
+    parser.add_argument("--pictures", type=Path, default=Path("curves"), help="for `curves`")
     asked = parser.parse_args()
     if asked.what == "run":
         if asked.shared is None:
@@ -178,8 +241,11 @@ def main() -> None:
         run(asked.output, asked.shared, asked.recipes)
     elif asked.what == "grid":
         print("\n".join(map(str, grid())))
+    elif asked.what == "curves":
+        curves(asked.output, asked.pictures)
     else:
-        print("\n".join(report(asked.output)))
+        made = report if asked.what == "report" else cases
+        print("\n".join(made(asked.output)))
 
 
 if __name__ == "__main__":

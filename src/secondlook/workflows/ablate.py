@@ -215,7 +215,7 @@ class AblationTrainings:
 
     def ranker(self, name: str, seed: int) -> Path:
         """Where the re-ranker is, or will be."""
-        return self.output / f"{_slug(name)}.{seed}"
+        return self.output / f"{slug(name)}.{seed}"
 
     def kept(self, name: str, seed: int) -> dict[str, Any] | None:
         """The figures of a training that is over; None of one that is not."""
@@ -257,7 +257,7 @@ def read_figures(output: str | Path, name: str, seed: int) -> dict[str, Any] | N
 
     `values` are the measure by query, `history` what each phase measured on the way.
     """
-    path = Path(output) / f"{_slug(name)}.{seed}.json"
+    path = Path(output) / f"{slug(name)}.{seed}.json"
     if not path.is_file():
         return None
     figures: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -310,7 +310,8 @@ def _draw(result: AblationResult, sweeps: Mapping[str, Mapping[str, int]]) -> st
     return ""
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """The variant's name as files have it."""
     return re.sub(r"\W+", "-", name.replace("−", "without").replace("+", "with")).lower()
 
 
