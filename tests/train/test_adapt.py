@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 import tiny
@@ -229,6 +229,20 @@ def test_the_bases_own_head_for_hidden_words_is_read_as_the_base_reads_it(tmp_pa
         states = network.encoder(ids).last_hidden_state[0]
         found = network.heads.words(states, network.encoder.get_input_embeddings().weight)
         assert torch.allclose(found, published(ids).logits[0], atol=1e-4)
+
+
+def test_the_names_of_berts_first_checkpoints_are_known(tmp_path):
+    folder, _ = words_head(tmp_path / "published")
+    weights = load_file(folder / "model.safetensors")
+    older = {
+        name.replace("transform.LayerNorm.weight", "transform.LayerNorm.gamma").replace(
+            "transform.LayerNorm.bias", "transform.LayerNorm.beta"
+        ): weight
+        for name, weight in weights.items()
+    }
+    save_file(older, folder / "model.safetensors")
+    store_heads(folder, tmp_path / "work")
+    assert len(put_into(Pretraining(new_joint(folder).network).heads, tmp_path / "work")) == 5
 
 
 def test_a_whole_pretraining_model_brings_the_next_sentence_too_and_markers_are_new(tmp_path):

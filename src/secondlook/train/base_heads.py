@@ -25,14 +25,23 @@ _FILE = "base-heads.safetensors"
 _WORDS = {
     "transform.weight": ("cls.predictions.transform.dense.weight", "lm_head.dense.weight"),
     "transform.bias": ("cls.predictions.transform.dense.bias", "lm_head.dense.bias"),
-    "norm.weight": ("cls.predictions.transform.LayerNorm.weight", "lm_head.layer_norm.weight"),
-    "norm.bias": ("cls.predictions.transform.LayerNorm.bias", "lm_head.layer_norm.bias"),
+    "norm.weight": (
+        *(
+            "cls.predictions.transform.LayerNorm.weight",
+            "cls.predictions.transform.LayerNorm.gamma",
+        ),
+        "lm_head.layer_norm.weight",
+    ),
+    "norm.bias": (
+        *("cls.predictions.transform.LayerNorm.bias", "cls.predictions.transform.LayerNorm.beta"),
+        "lm_head.layer_norm.bias",
+    ),
     "bias": (
         *("cls.predictions.bias", "cls.predictions.decoder.bias"),
         *("lm_head.bias", "lm_head.decoder.bias"),
     ),
 }
-"""As BERT and RoBERTa call what finds hidden words; both have it in the same shape."""
+"""As BERT (gamma and beta in its first checkpoints) and RoBERTa call what finds hidden words."""
 _NEXT = {
     "pool.weight": ("bert.pooler.dense.weight", "pooler.dense.weight"),
     "pool.bias": ("bert.pooler.dense.bias", "pooler.dense.bias"),
