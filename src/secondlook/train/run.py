@@ -243,9 +243,10 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
         job.report_to,
         job.deadline,
     )
-    if isinstance(settings, AdaptPhase) and processes.first():
-        store_heads(job.base, place.folder)  # the ranker's own checkpoint has no place for them
-    processes.wait()
+    if isinstance(settings, AdaptPhase):
+        if processes.first():  # the ranker's own checkpoint has no place for them
+            store_heads(job.base, place.folder)
+        processes.wait()
     outcome = run_phase(settings, load_model(start, untrained_head=True), data, place)
     kept = {
         "data": {
