@@ -29,7 +29,7 @@ def reproduce(run: Run, weigher_base: str | Path = WEIGHER) -> str:
     types = run.work / "types.safetensors"
     once(types, lambda: train_types([run.data / "query-types.tsv"], types))
     train, dev = (_typed(run, name, types) for name in ("train", "dev.small"))
-    index = run.index(_weighed(run, weigher_base), "deepct")
+    index = run.index(run.enriched(train_weigher, weigh, weigher_base, "weigher"), "deepct")
     run.groups(index, dev, QRELS, run.data / "msmarco.dev.parquet")
     groups = run.data / "msmarco.train.parquet"
     files = run.data / train, run.data / "qrels.train.tsv", groups
@@ -54,16 +54,6 @@ def _typed(run: Run, split: str, types: Path) -> str:
         write_queries(target, typed)
 
     return once(target, make).name
-
-
-def _weighed(run: Run, base: str | Path) -> Path:
-    """The collection with the weights that DeepCT gives to its terms."""
-    collection, target = run.data / "collection.tsv", run.work / "weighed.jsonl"
-    weigher = run.work / "weigher"
-    judged = run.data / "queries.train.tsv", run.data / "qrels.train.tsv"
-    options = {"max_steps": run.max_steps, "device": run.device}
-    once(weigher, lambda: train_weigher(collection, *judged, base, weigher, **options))
-    return once(target, lambda: weigh(collection, weigher, target, device=run.device))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def reproduce(run: Run, expander_base: str | Path = EXPANDER) -> str:
     """Expand, index, train both rankers, re-rank; gives the three tables."""
     plain = run.index(run.data / "collection.tsv")
     run.groups(plain, QUERIES, QRELS, run.data / "msmarco.dev.parquet")
-    expanded = run.index(_expanded(run, expander_base), "doc2query")
+    expanded = run.index(
+        run.enriched(train_expander, expand, expander_base, "expander"), "doc2query"
+    )
     first = run.candidates(expanded, QUERIES, QRELS, "doc2query")
     runs = [first]
     for name in ("markedbert-base", "markedbert"):
@@ -41,16 +43,6 @@ def reproduce(run: Run, expander_base: str | Path = EXPANDER) -> str:
         evaluate_by(*files, "type", types=six, found_in=first).summary(),
     ]
     return "\n\n".join(tables)
-
-
-def _expanded(run: Run, base: str | Path) -> Path:
-    """The collection with ten predicted queries beside each passage."""
-    collection, target = run.data / "collection.tsv", run.work / "expanded.jsonl"
-    expander = run.work / "doc2query"
-    judged = run.data / "queries.train.tsv", run.data / "qrels.train.tsv"
-    options = {"max_steps": run.max_steps, "device": run.device}
-    once(expander, lambda: train_expander(collection, *judged, base, expander, **options))
-    return once(target, lambda: expand(collection, expander, target, device=run.device))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,17 @@ class Run:
     """Of trainings whose length no recipe says: those of the first stage."""
     device: str | None = None
 
+    def enriched(
+        self, learn: Callable[..., object], use: Callable[..., object], base: str | Path, name: str
+    ) -> Path:
+        """The collection with what a model of the first stage adds: trained, then used on it."""
+        collection, model = self.data / "collection.tsv", self.work / name
+        judged = self.data / "queries.train.tsv", self.data / "qrels.train.tsv"
+        options = {"max_steps": self.max_steps, "device": self.device}
+        once(model, lambda: learn(collection, *judged, base, model, **options))
+        target = self.work / f"{name}.jsonl"
+        return once(target, lambda: use(collection, model, target, device=self.device))
+
     def index(self, corpus: Path, name: str = "bm25") -> Path:
         """A BM25 index with Anserini's parameters, which are the defaults."""
         target = self.work / f"{name}.index"
