@@ -9,7 +9,7 @@ import pytest
 import tiny
 from command_line import writing
 from secondlook.data import write_qrels, write_run
-from secondlook.errors import OutputInUse, SecondlookError
+from secondlook.errors import OutputInUse, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.score.warm import make_warm
 from secondlook.types import Hit, Ranking
@@ -75,7 +75,12 @@ def test_a_known_fusion_is_stored_and_raw_scores_are_tuned_where_asked(given):
     windows = settings.encode.windows
     assert (windows.length, windows.stride, windows.pooling) == (100, 50, "top")
     assert windows.weights == (1.0, 0.5)
-    clear_fusion(ranker)
-    files = {"first": given / "first.trec", "qrels": given / "qrels.tsv"}
-    with pytest.raises(SecondlookError):  # windows are asked for, and this run has documents
-        tune_fusion(ranker, raw=given / "raw.trec", **files, folds=3, scales=["raw"])
+
+
+def test_raw_scores_are_tuned_only_where_asked(given):
+    files = {name: given / f"{name}.trec" for name in ("first", "raw")}
+    options = {**files, "qrels": given / "qrels.tsv", "folds": 3, "dry_run": True}
+    assert tune_fusion(given / "ranker", **options, scales=["raw"]).scale in ("raw", None)
+    assert tune_fusion(given / "ranker", **options).scale != "raw"
+    with pytest.raises(UnknownName, match="no scale 'log'"):
+        tune_fusion(given / "ranker", **options, scales=["log"])

@@ -39,8 +39,11 @@ def tune(
         Path | None, typer.Option(help="Plot the measure over the weight to this .png or .svg.")
     ] = None,
     scale: Annotated[
-        list[ScaleName] | None,
-        typer.Option(help="Normalisations to try; repeat for several; default: all but raw."),
+        list[str] | None,
+        typer.Option(
+            help="Normalisation to try: min-max, z, ranks or raw; repeat for several; default: all "
+            "but raw."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option(help="Only measure; do not modify the re-ranker.")

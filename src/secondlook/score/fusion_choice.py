@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from secondlook.encode.windows import pool
-from secondlook.errors import SecondlookError
+from secondlook.errors import SecondlookError, UnknownName
 from secondlook.evaluate.cross_validation import cross_validate
 from secondlook.evaluate.measures import evaluate, refuse_strangers
 from secondlook.evaluate.significance import t_test
@@ -173,6 +173,15 @@ def read_looks(first: Iterable[Ranking], raw: Iterable[Ranking], *, windows: boo
     if not counts:
         raise SecondlookError("the run of raw scores is empty; there is nothing to tune")
     return Looks(tuple(kept), np.concatenate(scores), np.array(counts, np.intp))
+
+
+def read_scales(names: Sequence[str] | None) -> tuple[Scale, ...]:
+    """The scales of these names, or those that are tried by default; raises UnknownName."""
+    known: tuple[Scale, ...] = get_args(Scale)
+    for name in names or ():
+        if name not in known:
+            raise UnknownName("scale", name, known)
+    return tuple(scale for scale in known if scale in names) if names else SCALES
 
 
 def ways(windows: WindowSettings | None, scales: Sequence[Scale] = SCALES) -> list[Way]:

@@ -101,7 +101,7 @@ def tune_fusion(
     folds: int = 5,
     seed: int = 0,
     curve: str | Path | None = None,
-    scales: Sequence[Scale] | None = None,
+    scales: Sequence[str] | None = None,
     dry_run: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> FusionResult:
@@ -129,7 +129,7 @@ def tune_fusion(
                 read_run(str(first)), read_run(str(raw)), windows=windows is not None
             )
             judgments = read_qrels(str(qrels))
-            ways = fusion_choice.ways(windows, scales or fusion_choice.SCALES)
+            ways = fusion_choice.ways(windows, fusion_choice.read_scales(scales))
             tried = fusion_choice.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
             tuned = tried.best()
         if curve is not None:
