@@ -126,6 +126,7 @@ def recipes_page() -> str:
     from secondlook.train.losses import LOSSES
     from secondlook.train.phases import OTHERS
     from secondlook.train.recipe import DataSettings, Recipe
+    from secondlook.train.triples_settings import TriplesSettings
 
     parts = [
         "# Recipes",
@@ -135,6 +136,7 @@ def recipes_page() -> str:
     for title, model in (
         ("The recipe", Recipe),
         ("`[data]`", DataSettings),
+        ("`[data.triples]`", TriplesSettings),
         ("`[encode]`", EncodeSettings),
         ("`[encode.markers]`", MarkerSettings),
         ("`[encode.windows]`", WindowSettings),

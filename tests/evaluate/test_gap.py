@@ -50,3 +50,19 @@ def test_ten_thousand_are_compared_with_ten_thousand():
 def test_a_corpus_without_words_is_refused():
     with pytest.raises(MalformedInput, match="it holds no words"):
         domain_gap(["12 ... 34"])
+
+
+def test_two_corpora_are_compared_as_drbert_does():
+    web = ["the price of the car and the loan"] * 2
+    books = ["the king and the price of the horse"]
+    gap = domain_gap(web, against=("books.jsonl", books))
+    # of price, of, the, car, and, loan: car and loan are not among the six of the other
+    assert (gap.compared, gap.share) == (6, pytest.approx(2 / 6))
+    assert {word for word, _, _ in gap.strangers} == {"car", "loan"}
+    assert "33.3% of the most frequent words are not books.jsonl's" in gap.advice
+    assert gap.to_dict()["against"] == "books.jsonl"
+
+
+def test_only_as_many_of_the_other_count_as_of_this_one():
+    gap = domain_gap(["sea sea tide"], against=("other", ["sea sea sea fish fish tide"]))
+    assert gap.share == 0.5  # "tide" is the third of the other, and two are compared

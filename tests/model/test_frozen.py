@@ -8,7 +8,7 @@ import torch
 
 import tiny
 from secondlook.errors import BackendProblem, CheckpointProblem
-from secondlook.model.frozen import Frozen, TopSignals
+from secondlook.model.frozen import Attention, Frozen, TopSignals
 from secondlook.model.network import load_model, new_frozen, new_joint, new_warm, save_model
 from secondlook.model.onnx_graph import write_onnx
 from secondlook.model.settings import FrozenSettings
@@ -39,13 +39,28 @@ def layer(top):
         made.mlp[0].bias.zero_()
         made.mlp[2].weight.fill_(3.0)
         made.mlp[2].bias.fill_(0.5)
-    return made
+    return made.eval()
 
 
 QUERY = torch.tensor([[[0.0, 1.0], [math.log(3), 0.0], [9.0, 9.0]]])
 QUERY_MASK = torch.tensor([[True, True, False]])
 DOCUMENT = torch.tensor([[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [7.0, 7.0]]])
 DOCUMENT_MASK = torch.tensor([[True, True, True, False]])
+
+
+def test_in_training_every_layer_has_dropout():
+    torch.manual_seed(1)
+    head = layer(3).train()
+    for share, several in ((0.0, False), (0.4, True)):
+        head.drop.p = share
+        given = (QUERY, QUERY_MASK, DOCUMENT, DOCUMENT_MASK)
+        scores = {head(*given).detach().item() for _ in range(8)}
+        assert (len(scores) > 1) is several
+    attention = Attention(2, 4).train()
+    seen = [attention(DOCUMENT, QUERY, QUERY, QUERY_MASK) for _ in range(8)]
+    assert any(not torch.equal(seen[0], other) for other in seen[1:])
+    attention.eval()
+    assert torch.equal(*(attention(DOCUMENT, QUERY, QUERY, QUERY_MASK) for _ in range(2)))
 
 
 def by_hand():
@@ -74,7 +89,7 @@ def test_a_short_document_is_filled_up_with_zeros():
 
 def test_gradients_of_the_output_layer_are_the_finite_differences():
     torch.manual_seed(1)
-    made = TopSignals(3, 4, 5).double()
+    made = TopSignals(3, 4, 5).double().eval()
     query, document = torch.randn(2, 3, 3).double(), torch.randn(2, 6, 3).double()
     query_mask, document_mask = torch.ones(2, 3).bool(), torch.ones(2, 6).bool()
     query_mask[1, 2] = document_mask[0, 4:] = False

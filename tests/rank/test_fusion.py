@@ -28,6 +28,10 @@ def test_min_max_by_hand():
     assert ids(made) == ["b", "c", "a"]
 
 
+def test_raw_scores_are_added_as_they_are_as_ccnu_does():
+    assert fuse([10.0, 4.0], [1.0, 2.0], Fusion(0.8, "raw")).tolist() == pytest.approx([8.2, 3.6])
+
+
 def test_z_by_hand():
     spread = np.sqrt(2 / 3)
     assert fuse([3, 2, 1], [1, 2, 3], Fusion(0.75, "z")) == pytest.approx(

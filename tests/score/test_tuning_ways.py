@@ -100,5 +100,5 @@ def test_every_way_is_one_that_a_checkpoint_can_hold():
         assert way.pooling is not None
         assert WindowSettings.model_validate(way.pooling.model_dump()) == way.pooling
         assert way.fusion is None or isinstance(way.fusion, Fusion)
-    assert len({way.pooling for way in ways(WINDOWS)}) == 9
+    assert len({way.pooling for way in ways(WINDOWS)}) == 15
     assert np.isclose([way.fusion.weight for way in ways(None) if way.fusion], 0).sum() == 0

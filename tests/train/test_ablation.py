@@ -123,3 +123,24 @@ def test_phases_that_come_twice_are_told_by_their_number():
 def test_a_recipe_that_ranks_nothing_is_refused():
     with pytest.raises(SecondlookError, match="no ranking phase"):
         made(phases=[{"phase": "adapt", "corpus": "c.jsonl"}])
+
+
+def test_a_sweep_over_training_pairs_keeps_the_proportion_of_phases():
+    recipe = Recipe.model_validate(DRBERT)
+    made = variants(recipe, nominal, pairs=[3_200, 16_000, 32_000], parts=False)
+    assert list(made) == ["whole", "3,200 pairs", "16,000 pairs"]  # 32,000 are the whole's
+    assert made["3,200 pairs"].pairs == pytest.approx(3_200, abs=96)
+    for variant in made.values():
+        pointwise, listwise = (
+            phase.max_steps for phase in variant.recipe.phases if isinstance(phase, RankingPhase)
+        )
+        assert listwise / pointwise == pytest.approx(9, rel=0.15)
+
+
+def test_the_plain_recipe_learns_from_triples_as_they_are_where_others_clean_them():
+    data = {"triples": {"file": "triples.tsv"}}
+    made = variants(Recipe.model_validate(DRBERT | {"data": data}), nominal)
+    first = made["whole − STRM"].recipe.phases[1]
+    assert first.phase == "pointwise"
+    [name] = first.only
+    assert name.startswith("triples.tsv.")

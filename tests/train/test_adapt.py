@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+import transformers
+from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 import tiny
@@ -13,6 +15,7 @@ from secondlook.encode.template import Template
 from secondlook.errors import SecondlookError, UnusableTokenizer
 from secondlook.model.network import new_joint
 from secondlook.train.adapt import run
+from secondlook.train.base_heads import put_into, store_heads
 from secondlook.train.phase import Place, TrainData
 from secondlook.train.pretraining import Pretraining, gather
 from secondlook.train.sentences import NO_NEXT, Recital, Sentences, split
@@ -205,6 +208,91 @@ def test_the_heads_are_warmed_up_without_the_encoder(tmp_path, joint, corpus):
     assert warmed["perplexity at the start"] < 0.8 * unwarmed["perplexity at the start"]
     after = joint.network.state_dict()
     assert all(torch.allclose(after[name], was, atol=1e-9) for name, was in before.items())
+
+
+def words_head(base):
+    """A base as its authors would publish it: with a head that finds hidden words."""
+    torch.manual_seed(3)
+    with_head = transformers.BertForMaskedLM(tiny.config("bert"))
+    with_head.bert.load_state_dict(tiny.encoder().state_dict(), strict=False)
+    return tiny.save(with_head, base), with_head.eval()
+
+
+def test_the_bases_own_head_for_hidden_words_is_read_as_the_base_reads_it(tmp_path):
+    folder, published = words_head(tmp_path / "published")
+    store_heads(folder, tmp_path / "work")
+    network = Pretraining(new_joint(folder).network).eval()
+    trained = put_into(network.heads, tmp_path / "work")
+    assert trained == {"transform.weight", "transform.bias", "norm.weight", "norm.bias", "bias"}
+    ids = torch.tensor([[2, 8, 4, 9, 3]])
+    with torch.no_grad():
+        states = network.encoder(ids).last_hidden_state[0]
+        found = network.heads.words(states, network.encoder.get_input_embeddings().weight)
+        assert torch.allclose(found, published(ids).logits[0], atol=1e-4)
+
+
+def test_the_names_of_berts_first_checkpoints_are_known(tmp_path):
+    folder, _ = words_head(tmp_path / "published")
+    weights = load_file(folder / "model.safetensors")
+    older = {
+        name.replace("transform.LayerNorm.weight", "transform.LayerNorm.gamma").replace(
+            "transform.LayerNorm.bias", "transform.LayerNorm.beta"
+        ): weight
+        for name, weight in weights.items()
+    }
+    save_file(older, folder / "model.safetensors")
+    store_heads(folder, tmp_path / "work")
+    assert len(put_into(Pretraining(new_joint(folder).network).heads, tmp_path / "work")) == 5
+
+
+def test_a_whole_pretraining_model_brings_the_next_sentence_too_and_markers_are_new(tmp_path):
+    published = transformers.BertForPreTraining(tiny.config("bert"))
+    folder = tiny.save(published, tmp_path / "published")
+    store_heads(folder, tmp_path / "work")
+    model = new_joint(folder, {"markers": {"max_terms": 3}})
+    network = Pretraining(model.network)
+    assert put_into(network.heads, tmp_path / "work") == set(network.heads.state_dict())
+    known = len(published.cls.predictions.bias)
+    assert torch.equal(network.heads.bias[:known], published.cls.predictions.bias)
+    assert not network.heads.bias[known:].any()
+    ours, theirs = network.heads.follows.weight, published.cls.seq_relationship.weight
+    assert torch.equal(ours[1], theirs[0])  # "follows" is BERT's first class
+
+
+def test_a_head_the_base_brings_is_not_warmed_up(tmp_path, corpus):
+    folder, _ = words_head(tmp_path / "published")
+    store_heads(folder, tmp_path / "work")
+    kept = load_file(next((tmp_path / "work").glob("*.safetensors")))
+    settings = AdaptPhase(**PHASE | {"max_steps": 1, "learning_rate": 1e-12, "head_steps": 3})
+    run(settings, new_joint(folder), corpus, Place(tmp_path / "work", seed=7))
+    warmed = load_file(tmp_path / "work" / "heads.safetensors")
+    assert all(torch.equal(warmed[name], weight) for name, weight in kept.items())
+    assert "follows.weight" not in kept  # which alone was warmed up
+
+
+def test_a_base_without_heads_leaves_none(tmp_path, base):
+    store_heads(base, tmp_path / "work")
+    assert not (tmp_path / "work").exists()
+
+
+def test_documents_of_the_test_set_are_left_out(tmp_path, joint, corpus):
+    (tmp_path / "test.qrels").write_text("".join(f"q 0 {n} 1\n" for n in range(0, 20, 2)))
+    settings = AdaptPhase(**PHASE | {"max_steps": 1, "leave_out": ["test.qrels"]})
+    outcome = run(settings, joint, corpus, Place(tmp_path / "work", seed=7))
+    assert outcome.metrics["documents"] == 9  # of ten that are left, one is held out
+
+
+def test_a_fresh_encoder_begins_with_random_weights(tmp_path, base, corpus):
+    model = new_joint(base)
+    before = {name: weight.clone() for name, weight in model.network.encoder.state_dict().items()}
+    settings = AdaptPhase(**PHASE | {"max_steps": 1, "learning_rate": 1e-12, "fresh": True})
+    run(settings, model, corpus, Place(tmp_path / "work", seed=7))
+    name = "embeddings.word_embeddings.weight"
+    after = model.network.encoder.state_dict()
+    assert not torch.allclose(after[name], before[name], atol=1e-3)
+    again = new_joint(base)
+    run(settings, again, corpus, Place(tmp_path / "again", seed=7))
+    assert torch.allclose(again.network.encoder.state_dict()[name], after[name], atol=1e-9)
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path, base, corpus):

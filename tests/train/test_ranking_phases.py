@@ -110,6 +110,22 @@ def test_the_best_weights_are_kept_not_the_last(warm, data, tmp_path):
     assert again.metrics["nDCG@10 at the start"] == max(measured)
 
 
+def test_the_last_weights_are_kept_where_asked_though_validation_says_otherwise(
+    warm, data, tmp_path
+):
+    good = ranking.run(Listwise(**FAST), warm, data, Place(tmp_path / "a", 1, "cpu")).model
+    before = state(good)
+    ruin = FAST | {"learning_rate": 0.5, "max_steps": 5, "validate_every": 1, "patience": None}
+    listener = Listener()
+    place = Place(tmp_path / "b", 1, "cpu", listener)
+    outcome = ranking.run(Listwise(**ruin, keep="last"), good, data, place)
+    measured = [point["nDCG@10"] for point in outcome.history if "nDCG@10" in point]
+    assert outcome.metrics["nDCG@10"] == measured[-1] < 1.0
+    assert not any("THAN THE START" in said for said in listener.said)
+    after = state(outcome.model)
+    assert any(not torch.equal(after[name], weight) for name, weight in before.items())
+
+
 def test_a_measure_may_be_spelled_in_any_way_ir_measures_reads(warm, data, tmp_path):
     settings = Listwise(**FAST | {"max_steps": 1, "measure": "nDCG(dcg='log2')@10"})
     outcome = ranking.run(settings, warm, data, Place(tmp_path / "a", 1, "cpu"))

@@ -9,11 +9,11 @@ import pytest
 import tiny
 from command_line import writing
 from secondlook.data import write_qrels, write_run
-from secondlook.errors import OutputInUse
+from secondlook.errors import OutputInUse, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.score.warm import make_warm
 from secondlook.types import Hit, Ranking
-from secondlook.workflows.fuse import clear_fusion, tune_fusion
+from secondlook.workflows.fuse import clear_fusion, set_fusion, tune_fusion, windows_of_words
 
 QUERIES = [f"q{n}" for n in range(6)]
 DOCUMENTS = [f"d{n}" for n in range(8)]
@@ -62,3 +62,25 @@ def test_a_ranker_that_another_process_writes_is_left_alone_but_may_be_looked_at
             with pytest.raises(OutputInUse, match="process"):
                 change()
         assert not tune_fusion(given / "ranker", **runs, folds=3, dry_run=True).stored
+
+
+def test_a_known_fusion_is_stored_and_raw_scores_are_tuned_where_asked(given):
+    ranker = given / "ranker"
+    set_fusion(ranker, 0.8, "raw")
+    fusion = open_checkpoint(ranker).settings.fusion
+    assert (fusion.weight, fusion.scale) == (0.8, "raw")
+    set_fusion(ranker, 0.9, windows=windows_of_words(100, None, (1.0, 0.5)))
+    settings = open_checkpoint(ranker).settings
+    assert settings.fusion.scale == "min-max"
+    windows = settings.encode.windows
+    assert (windows.length, windows.stride, windows.pooling) == (100, 50, "top")
+    assert windows.weights == (1.0, 0.5)
+
+
+def test_raw_scores_are_tuned_only_where_asked(given):
+    files = {name: given / f"{name}.trec" for name in ("first", "raw")}
+    options = {**files, "qrels": given / "qrels.tsv", "folds": 3, "dry_run": True}
+    assert tune_fusion(given / "ranker", **options, scales=["raw"]).scale in ("raw", None)
+    assert tune_fusion(given / "ranker", **options).scale != "raw"
+    with pytest.raises(UnknownName, match="no scale 'log'"):
+        tune_fusion(given / "ranker", **options, scales=["log"])

@@ -29,6 +29,15 @@ def ablate(
             help="Also train the full recipe with N negatives per query; repeat for a sweep.", min=1
         ),
     ] = None,
+    pairs: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Also train the full recipe on N pairs in all; repeat for a sweep.", min=1
+        ),
+    ] = None,
+    parts: Annotated[
+        bool, typer.Option(help="Train the recipes without and with each part; else sweeps only.")
+    ] = True,
     base: Annotated[str | None, typer.Option(help="Base model; default: the recipe's.")] = None,
     data: Annotated[
         Path | None,
@@ -49,11 +58,14 @@ def ablate(
     number of pairs per step; all but those without false-negative filtering train on the same
     data. The table, laid out as table 1 of DR-BERT, has the mean and standard deviation over seeds
     and tests each recipe against the full one (Holm-adjusted). A sweep over negatives is also
-    plotted, as in its figure 5. If interrupted, the same command resumes.
+    plotted, as in its figure 5, and one over the number of training pairs. If interrupted, the same
+    command resumes.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       secondlook ablate my.toml -o ablations --test groups/test.parquet --negatives 1 --negatives 5
+      secondlook ablate my.toml -o sizes --test groups/test.parquet --no-parts --pairs 1000
+          --pairs 10000
     """
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.ablate import ablate as workflow
@@ -64,6 +76,8 @@ def ablate(
             recipe,
             seeds=seeds,
             negatives=negatives or (),
+            pairs=pairs or (),
+            parts=parts,
             base=base,
             data=data,
             device=device,
@@ -78,6 +92,8 @@ def ablate(
         seeds=seeds,
         measure=measure,
         negatives=negatives or (),
+        pairs=pairs or (),
+        parts=parts,
         base=base,
         data=data,
         device=device,

@@ -1,7 +1,7 @@
 """`secondlook eval`: evaluate runs against relevance judgments."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,21 @@ def eval_(
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Also print the values of each query.")
     ] = False,
+    by: Annotated[
+        Literal["length", "type"] | None,
+        typer.Option(help="Means by query length or query type, of one measure."),
+    ] = None,
+    queries: Annotated[str | None, typer.Option(help="Queries; needed with --by.")] = None,
+    types: Annotated[
+        str | None, typer.Option(help="Classifier file from `types train`, with --by type.")
+    ] = None,
+    found_in: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="With --by: only queries with a relevant document in this run's top 1000.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, unrounded.")] = False,
     run_format: RunFormat = "auto",
     qrels_format: JudgmentsFormat = "auto",
@@ -40,7 +55,13 @@ def eval_(
 
       secondlook eval qrels/test.tsv bm25.trec reranked.trec.gz -m nDCG@10 -m RR@10
       secondlook eval irds:beir/scifact/test run.trec --per-query --json
+      secondlook eval qrels.tsv bm25.trec base.trec marked.trec --by length --queries queries.tsv
+          -m RR@10 --found-in bm25.trec
     """
+    if by is not None:
+        _print_by(qrels, runs, by, queries, measures, types, found_in, as_json=as_json)
+        return
+
     from secondlook.evaluate.evaluation import DEFAULT_MEASURES
     from secondlook.workflows.evaluate import evaluate_runs
 
@@ -58,3 +79,23 @@ def eval_(
     from rich.console import Console
 
     Console().print(evaluations.tables(per_query=per_query))
+
+
+def _print_by(
+    qrels: str,
+    runs: list[str],
+    by: Literal["length", "type"],
+    queries: str | None,
+    measures: list[str] | None,
+    types: str | None,
+    found_in: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from secondlook.workflows.evaluate import evaluate_by
+
+    if queries is None:
+        raise typer.BadParameter("--by needs the queries: --queries FILE")
+    measure = (measures or ["RR@10"])[0]
+    table = evaluate_by(qrels, runs, queries, by, measure=measure, types=types, found_in=found_in)
+    typer.echo(json.dumps(table.to_dict(), indent=2) if as_json else table.summary())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,6 +16,9 @@ app = VerbApp(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+
+
+ScaleName = Literal["min-max", "z", "ranks", "raw"]
 
 
 @app.command()
@@ -34,6 +37,13 @@ def tune(
     seed: Annotated[int, typer.Option(help="Random seed of the split into folds.", min=0)] = 0,
     curve: Annotated[
         Path | None, typer.Option(help="Plot the measure over the weight to this .png or .svg.")
+    ] = None,
+    scale: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Normalisation to try: min-max, z, ranks or raw; repeat for several; default: all "
+            "but raw."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option(help="Only measure; do not modify the re-ranker.")
@@ -66,10 +76,45 @@ def tune(
         folds=folds,
         seed=seed,
         curve=curve,
+        scales=scale,
         dry_run=dry_run,
         progress=Bars(),
     )
     typer.echo(json.dumps(result.to_dict()) if as_json else result.summary())
+
+
+@app.command("set")
+def set_(
+    ranker: Annotated[Path, typer.Argument(help="Folder of the re-ranker; it is modified.")],
+    weight: Annotated[float, typer.Option(help="Weight of the first-stage score.", min=0, max=1)],
+    scale: Annotated[
+        ScaleName, typer.Option(help="Normalisation; raw adds both scores as they are.")
+    ] = "min-max",
+    window: Annotated[
+        int | None, typer.Option(help="Read documents in windows of N words.", min=1)
+    ] = None,
+    stride: Annotated[
+        int | None, typer.Option(help="Words between window starts; default: half a window.", min=1)
+    ] = None,
+    top: Annotated[
+        list[float] | None,
+        typer.Option(help="Weight of the best window, of the second best, …; default: best only."),
+    ] = None,
+) -> None:
+    """Store a known fusion with the re-ranker, instead of a tuned one.
+
+    With --window the re-ranker also reads documents in windows; a calibration is removed then.
+
+    [bold]Examples[/bold]
+
+      secondlook fuse set my.ranker --weight 0.8 --scale raw
+      secondlook fuse set my.ranker --weight 0.9 --scale raw --window 100 --top 1 --top 1 --top 1
+    """
+    from secondlook.workflows.fuse import set_fusion, windows_of_words
+
+    windows = None if window is None else windows_of_words(window, stride, top or ())
+    set_fusion(ranker, weight, scale, windows=windows)
+    typer.echo(f"{ranker}: {weight:g} first-stage weight, scale {scale}")
 
 
 @app.command()

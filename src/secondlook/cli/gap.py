@@ -1,4 +1,4 @@
-"""`secondlook gap`: how far a corpus is from general English."""
+"""`secondlook gap`: how far a corpus is from general English, or from another corpus."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ def gap(
             help="Re-ranker or base model: also report how many words its tokenizer splits."
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Compare with this corpus instead of general English."),
+    ] = None,
     documents: Annotated[
         int, typer.Option(help="Documents to read at most; 0 reads all.", min=0)
     ] = 100_000,
@@ -27,20 +31,27 @@ def gap(
         str, typer.Option("--format", help="Corpus format; auto detects it.")
     ] = "auto",
 ) -> None:
-    """Measure how far a corpus's vocabulary is from general English.
+    """Measure how far a corpus's vocabulary is from general English, or from another corpus.
 
     Compares the 10,000 most frequent words of the corpus with those of general English (the
-    wordfreq package), as DR-BERT did, and advises whether to adapt the base model to the domain.
+    wordfreq package), and advises whether to adapt the base model to the domain. With --against,
+    compares them with those of another corpus, as DR-BERT did with the texts BERT was made of.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       secondlook gap corpus.jsonl --ranker my.ranker
+      secondlook gap collection.tsv --against wikipedia.jsonl --documents 0
     """
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.gap import gap as workflow
 
     result = workflow(
-        corpus, ranker=ranker, documents=documents, corpus_format=corpus_format, progress=Bars()
+        corpus,
+        against=against,
+        ranker=ranker,
+        documents=documents,
+        corpus_format=corpus_format,
+        progress=Bars(),
     )
     if as_json:
         typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
@@ -61,7 +72,7 @@ def _show(result: Gap) -> None:
     table = Table("word", box=box.SIMPLE_HEAD, title="the words that differ most")
     table.title_justify = "left"
     table.add_column("times", justify="right")
-    table.add_column("as often as in general English", justify="right")
+    table.add_column(f"as often as in {result.against}", justify="right")
     for word, times, ratio in result.strangers:
         table.add_row(Text(word), f"{times:,}", f"{ratio:,.0f} ×")
     console.print(table)

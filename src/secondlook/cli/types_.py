@@ -44,6 +44,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def train(
     files: Labelled,
     out: Annotated[Path, typer.Option("--out", "-o", help="Classifier file to write.")],
+    six: Annotated[
+        bool,
+        typer.Option("--six", help="Keep TREC's six classes, for `eval --by type`."),
+    ] = False,
 ) -> None:
     """Train a query-type classifier, in seconds.
 
@@ -53,7 +57,7 @@ def train(
     """
     from secondlook.workflows.query_types import train_types
 
-    count = train_types(files, out)
+    count = train_types(files, out, six=six)
     typer.echo(f"{out}: trained on {count:,} queries")
 
 

@@ -35,6 +35,14 @@ def read_type(label: str) -> str:
     return name
 
 
+def read_trec_class(label: str) -> str:
+    """One of TREC's six coarse classes, in any case: ABBR, DESC, ENTY, HUM, LOC, NUM."""
+    name = label.strip().lower()
+    if name not in _OF_TREC:
+        raise UnknownName("class of TREC", label, tuple(map(str.upper, _OF_TREC)))
+    return name.upper()
+
+
 def read_labelled(path: Path) -> list[tuple[str, str]]:
     """(query, label) from a tab-separated file whose first line names the columns.
 

@@ -105,6 +105,12 @@ def word_beginnings(word_ids: Sequence[int | None]) -> NDArray[np.bool_]:
     return begins
 
 
+def count_split_words(tokenizer: Tokenizer, text: str) -> int:
+    """How many words of the text are not in the vocabulary, so that they are cut into pieces."""
+    begins = word_beginnings(tokenizer.encode(text, add_special_tokens=False).word_ids)
+    return int((begins[:-1] & ~begins[1:]).sum())  # a word whose first piece has a second
+
+
 def word_spans(encoding: Encoding, begins: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Where in the text each word stands, in characters."""
     offsets, starts = encoding.offsets, np.flatnonzero(begins).tolist()

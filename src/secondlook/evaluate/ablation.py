@@ -1,16 +1,16 @@
-"""A table of what parts are worth: means over seeds, and tests against the whole."""
+"""Tables of what parts are worth: means over seeds, tests against the whole, and contrasts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secondlook.evaluate.significance import holm, randomisation_test
+from secondlook.evaluate.significance import bootstrap_interval, holm, randomisation_test
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     Values = Mapping[str, float]
 
@@ -47,6 +47,90 @@ def ablation(
         mean = float(np.mean(of_seeds))
         rows.append(Ablated(name, mean, deviation, len(seeds), delta, adjusted[name]))
     return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a recipe, and where its worth is seen."""
+
+    name: str
+    having: str
+    """A recipe with it, and `lacking` the same recipe without it."""
+    lacking: str
+    queries: Collection[str] | None = None
+    """Those that count, such as those it is meant for; None is all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What one part changes: a recipe with it against the same recipe without it."""
+
+    part: str
+    queries: int
+    base: float
+    """The mean without the part, over the seeds that both recipes were trained with."""
+    by_seed: tuple[float, ...]
+    """The difference of the means with each of these seeds."""
+    low: float
+    """The 95% interval of the mean difference, by a bootstrap over queries of each query's mean
+    over seeds; `high` is its end. What other seeds would give is not in it: see `by_seed`."""
+    high: float
+    p: float
+    """Of a randomisation test over the same differences."""
+    adjusted: float
+    """By Holm, over the contrasts of one table."""
+
+    @property
+    def delta(self) -> float:
+        """The mean difference."""
+        return float(np.mean(self.by_seed))
+
+
+def contrasts(
+    figures: Mapping[str, Mapping[int, Values]],
+    parts: Sequence[Part],
+    rng: np.random.Generator,
+) -> tuple[Contrast, ...]:
+    """What each part changes; `figures` are each recipe's values per query by seed.
+
+    Only seeds that both recipes have count: the same seed draws the same pairs for both. A part
+    without a common seed, or without queries, is left out.
+    """
+    found = []
+    for part in parts:
+        seeds = sorted(figures.get(part.having, {}).keys() & figures.get(part.lacking, {}).keys())
+        measured = figures[part.lacking][seeds[0]] if seeds else {}
+        queries = [query for query in measured if part.queries is None or query in part.queries]
+        if not queries:
+            continue
+        new, base = (
+            np.array([[figures[name][seed][query] for query in queries] for seed in seeds])
+            for name in (part.having, part.lacking)
+        )  # [seeds, queries]
+        deltas = (new - base).mean(axis=0)
+        low, high = bootstrap_interval(deltas, rng)
+        by_seed = tuple((new - base).mean(axis=1).tolist())
+        p = randomisation_test(deltas, rng)
+        found.append(
+            Contrast(part.name, len(queries), float(base.mean()), by_seed, low, high, p, p)
+        )
+    adjusted = holm([contrast.p for contrast in found])
+    return tuple(replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True))
+
+
+def contrast_table(rows: Sequence[Contrast], measure: str) -> str:
+    """The contrasts as a table for people."""
+    lines = [
+        f"| part | queries | {measure} without | difference | 95% interval | by seed | p (Holm) |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        seeds = ", ".join(f"{delta:+.4f}" for delta in row.by_seed)
+        lines.append(
+            f"| {row.part} | {row.queries} | {row.base:.4f} | {row.delta:+.4f} | "
+            f"{row.low:+.4f} to {row.high:+.4f} | {seeds} | {row.adjusted:.3f} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def markdown(rows: Sequence[Ablated], measure: str) -> str:

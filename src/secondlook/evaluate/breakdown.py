@@ -64,7 +64,7 @@ def break_down(difference: Difference, facet: Facet, rng: np.random.Generator) -
     """The difference in each group of the facet's values; groups without queries are left out."""
     known = {query: facet.values[query] for query in difference.values if query in facet.values}
     slices = []
-    for label, queries in _groups(facet, known):
+    for label, queries in groups_of(facet, known):
         pairs = np.array([difference.values[query] for query in queries])  # [queries, base | new]
         low, high = bootstrap_interval(pairs[:, 1] - pairs[:, 0], rng)
         base, new = pairs.mean(axis=0).tolist()
@@ -129,7 +129,14 @@ def document_facets(
     ]
 
 
-def _groups(facet: Facet, known: Mapping[str, float | str]) -> list[tuple[str, list[str]]]:
+def every_length(queries: Iterable[Query]) -> Facet:
+    """Query lengths one by one, as MarkedBERT's table 2: two words or fewer, 3, …, 10 or more."""
+    lengths = {query.id: len(query.text.split()) for query in queries}
+    labels = ("2 or fewer", *map(str, range(3, 10)), "10 or more")
+    return Facet("query length in words", lengths, tuple(range(3, 11)), labels)
+
+
+def groups_of(facet: Facet, known: Mapping[str, float | str]) -> list[tuple[str, list[str]]]:
     """Labels and query ids; names by their size, numbers in their order."""
     if any(isinstance(value, str) for value in known.values()):
         return _by_name({query: str(value) for query, value in known.items()})

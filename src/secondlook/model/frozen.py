@@ -6,7 +6,8 @@ weights, and what is above is small. So features can be kept, and training costs
 The contextual layers follow SDNet (arXiv 1812.03593) as far as ranking has use for them: attention
 from document to query at the level of words, two bidirectional LSTM layers for each part, attention
 over the history of these levels, and attention of each part to itself. The output layer is section
-2 of "CCNU at TREC 2019".
+2 of "CCNU at TREC 2019". What every layer reads is subject to dropout, as in its section 4.2.1, all
+but the few matching signals themselves; the probability is the training phase's.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from secondlook.model.settings import FrozenSettings
+
+
+_DROPOUT = 0.4
+"""The paper's; a training phase sets its own."""
 
 
 class Frozen(nn.Module):
@@ -104,7 +109,7 @@ class Context(nn.Module):
     def __init__(self, features: int, hidden: int) -> None:
         super().__init__()
         both = 2 * hidden  # of the two directions
-        self.drop = nn.Dropout(0.4)
+        self.drop = nn.Dropout(_DROPOUT)
         self.word_attention = Attention(features, hidden)
         self.query_levels = nn.ModuleList([_lstm(features, hidden), _lstm(both, hidden)])
         self.document_levels = nn.ModuleList([_lstm(2 * features, hidden), _lstm(both, hidden)])
@@ -154,13 +159,14 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
+        self.drop = nn.Dropout(_DROPOUT)
         self.project = nn.Linear(width, hidden, bias=False)
         self.diagonal = nn.Parameter(torch.ones(hidden))
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """The values each query token attends to, by the keys: [batch, query tokens, width]."""
-        left = functional.relu(self.project(queries)) * self.diagonal
-        logits = left @ functional.relu(self.project(keys)).transpose(1, 2)
+        left = functional.relu(self.project(self.drop(queries))) * self.diagonal
+        logits = left @ functional.relu(self.project(self.drop(keys))).transpose(1, 2)
         logits = logits + torch.where(mask, 0.0, SHUT)[:, None]
         return logits.softmax(-1) @ values
 
@@ -175,6 +181,7 @@ class TopSignals(nn.Module):
     def __init__(self, width: int, top: int, hidden: int) -> None:
         super().__init__()
         self.top = top
+        self.drop = nn.Dropout(_DROPOUT)
         self.weigh = nn.Linear(width, 1, bias=False)
         self.match = nn.Linear(width, width, bias=False)
         self.mlp = nn.Sequential(nn.Linear(top, hidden), nn.ReLU(), nn.Linear(hidden, 1))
@@ -183,8 +190,10 @@ class TopSignals(nn.Module):
         self, query: Tensor, query_mask: Tensor, document: Tensor, document_mask: Tensor
     ) -> Tensor:
         """One score per pair: [batch]."""
+        query, document = self.drop(query), self.drop(document)
         signals = self.signals(query, query_mask, document, document_mask)
-        scores: Tensor = self.mlp(signals)
+        first, activation, last = self.mlp
+        scores: Tensor = last(self.drop(activation(first(signals))))
         return scores.squeeze(-1)
 
     def signals(

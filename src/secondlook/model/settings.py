@@ -93,7 +93,8 @@ class FusionSettings(Settings):
     """score = weight · first stage + (1 - weight) · ranker, each on a scale made for the query."""
 
     weight: float = Field(ge=0, le=1)
-    scale: Literal["min-max", "z", "ranks"] = "min-max"
+    scale: Literal["min-max", "z", "ranks", "raw"] = "min-max"
+    """`raw` takes both scores as they are."""
 
 
 class Phase(Settings):

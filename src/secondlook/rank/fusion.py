@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-Scale = Literal["min-max", "z", "ranks"]
+Scale = Literal["min-max", "z", "ranks", "raw"]
 _RRF = 60
 """Cormack, Clarke and Büttcher (2009): how little the very first ranks stand out."""
 
@@ -23,11 +23,12 @@ _RRF = 60
 class Fusion:
     """weight · first stage + (1 - weight) · re-ranking, each brought to a common scale.
 
-    The scale is made anew for each query from the scores of its hits: `min-max` lays them between
-    0 and 1, `z` gives them mean 0 and deviation 1, `ranks` takes 1 / (60 + rank) instead, which
-    with a weight of .5 is reciprocal rank fusion. None of them sees by what factor an engine
-    scales its scores. Over windows that are pooled by `top` this is CCNU's document score,
-    β·BM25 + (1-β)·Σ wᵢSᵢ.
+    `raw` takes both as they are, as CCNU at TREC 2019 does: α·BM25 + (1-α)·BERT. Its weight then
+    holds for one engine's scores only. The other scales are made anew for each query from the
+    scores of its hits, so that no factor of an engine matters: `min-max` lays them between 0 and 1,
+    `z` gives them mean 0 and deviation 1, `ranks` takes 1 / (60 + rank) instead, which
+    with a weight of .5 is reciprocal rank fusion. Over windows that are pooled by `top` this is
+    CCNU's document score, β·BM25 + (1-β)·Σ wᵢSᵢ.
     """
 
     weight: float
@@ -63,7 +64,7 @@ def second_look(first: Ranking, scores: ArrayLike, fusion: Fusion | None = None)
 def _scaled(scores: ArrayLike, scale: Scale) -> Floats:
     """Scores that are all alike say nothing: they become 0, or share the order they came in."""
     values = np.asarray(scores, np.float64)
-    if not len(values):
+    if scale == "raw" or not len(values):
         return values
     if scale == "ranks":
         ranks = np.empty(len(values))

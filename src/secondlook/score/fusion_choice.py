@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from secondlook.encode.windows import pool
-from secondlook.errors import SecondlookError
+from secondlook.errors import SecondlookError, UnknownName
 from secondlook.evaluate.cross_validation import cross_validate
 from secondlook.evaluate.measures import evaluate, refuse_strangers
 from secondlook.evaluate.significance import t_test
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from secondlook.types import Qrels
 
 SCALES: tuple[Scale, ...] = ("min-max", "z", "ranks")
+"""Those that are tried unless others are named; `raw` would tie a ranker to one engine's scores."""
 WEIGHTS = tuple(step / 20 for step in range(1, 21))
 _SIMPLE = ("max", "first", "mean")
 _TOP = (2, 3, 5)
 """How many of a document's best windows count, with equal weights or with 1, 1/2, 1/3, …"""
+_LATER = (0.75, 0.5, 0.25)
+"""What the second and third best windows may weigh beside the best one's 1, never rising."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +175,18 @@ def read_looks(first: Iterable[Ranking], raw: Iterable[Ranking], *, windows: boo
     return Looks(tuple(kept), np.concatenate(scores), np.array(counts, np.intp))
 
 
-def ways(windows: WindowSettings | None) -> list[Way]:
+def read_scales(names: Sequence[str] | None) -> tuple[Scale, ...]:
+    """The scales of these names, or those that are tried by default; raises UnknownName."""
+    known: tuple[Scale, ...] = get_args(Scale)
+    for name in names or ():
+        if name not in known:
+            raise UnknownName("scale", name, known)
+    return tuple(scale for scale in known if scale in names) if names else SCALES
+
+
+def ways(windows: WindowSettings | None, scales: Sequence[Scale] = SCALES) -> list[Way]:
     """Every way that is tried, the simplest first: the ranker alone, then with the first stage."""
-    fusions = [None, *(Fusion(weight, scale) for scale in SCALES for weight in WEIGHTS)]
+    fusions = [None, *(Fusion(weight, scale) for scale in scales for weight in WEIGHTS)]
     return [Way(pooling, fusion) for pooling in _poolings(windows) for fusion in fusions]
 
 
@@ -220,7 +232,9 @@ def _poolings(windows: WindowSettings | None) -> list[WindowSettings | None]:
         return [None]
     level = [(1 / n,) * n for n in _TOP]
     falling = [tuple(1 / rank for rank in range(1, n + 1)) for n in _TOP]
+    grid = [(1.0, second, third) for second in _LATER for third in _LATER if third <= second]
+    weights = [*level, *falling, *grid]
     return [
         *(windows.model_copy(update={"pooling": name, "weights": ()}) for name in _SIMPLE),
-        *(windows.model_copy(update={"pooling": "top", "weights": w}) for w in level + falling),
+        *(windows.model_copy(update={"pooling": "top", "weights": w}) for w in weights),
     ]

@@ -66,19 +66,39 @@ def work_of(job: Job) -> Measure:
     return measure
 
 
-def variants(recipe: Recipe, measure: Measure, negatives: Sequence[int] = ()) -> dict[str, Variant]:
+def variants(
+    recipe: Recipe,
+    measure: Measure,
+    negatives: Sequence[int] = (),
+    pairs: Sequence[int] = (),
+    *,
+    parts: bool = True,
+) -> dict[str, Variant]:
     """Recipes by name, the whole first; of those that are the same only the first.
 
     `whole − part` for each part; `plain`, the first ranking phase alone without any switch, and
     each other ranking phase likewise; `plain + part` for each part; and the whole with its last
-    ranking phase at each of these numbers of negatives.
+    ranking phase at each of these numbers of negatives, and with each of these numbers of pairs to
+    learn from. Without `parts` only the whole and the sweeps.
     """
     made = _Maker(recipe, measure)
+    every = range(len(recipe.phases))
+    made.add(WHOLE, every)
+    if parts:
+        _add_parts(made, recipe)
+    for count in negatives:
+        made.add(swept(count), every, negatives=count)
+    for count in pairs:
+        made.add(sized(count), every, budget=count)
+    return made.variants
+
+
+def _add_parts(made: _Maker, recipe: Recipe) -> None:
+    """The whole without each part, and the plain recipe with each."""
     switches = [key for key in _SWITCHES if recipe.encode.get(key)]
     every, names = range(len(recipe.phases)), _phase_names(recipe)
     warm = [at for at in every if isinstance(recipe.phases[at], WarmPhase)]
     core = [*warm, made.trained[0]]
-    made.add(WHOLE, every)
     for key in switches:
         made.add(f"whole − {_SWITCHES[key]}", every, off=[key])
     for at, name in names.items():
@@ -94,14 +114,16 @@ def variants(recipe: Recipe, measure: Measure, negatives: Sequence[int] = ()) ->
             made.add(f"plain + {name}", core, off=switches, cleaned_by=at)
         else:
             made.add(f"plain + {name}", sorted({*core, at}), off=switches)
-    for count in negatives:
-        made.add(swept(count), every, negatives=count)
-    return made.variants
 
 
 def swept(negatives: int) -> str:
     """The name of the whole recipe with so many negatives."""
     return f"{negatives} negatives"
+
+
+def sized(pairs: int) -> str:
+    """The name of the whole recipe that learns from so many pairs."""
+    return f"{pairs:,} pairs"
 
 
 def negatives_of(recipe: Recipe) -> int:
@@ -141,13 +163,15 @@ class _Maker:
         off: Sequence[str] = (),
         negatives: int | None = None,
         cleaned_by: int | None = None,
+        budget: float | None = None,
     ) -> None:
         """The phases at these places, unless nothing is trained or it is there already."""
         phases: dict[int, PhaseSettings] = {at: self._recipe.phases[at] for at in keep}
         ranked = [at for at in phases if at in self.trained]
         if not ranked:
             return
-        steps, pairs = self._share_out(ranked, phases, negatives)
+        budget = budget or sum(self._pairs.values())
+        steps, pairs = self._share_out(ranked, phases, negatives, budget)
         learning, files = self._cleaned(phases, cleaned_by)
         encode = {key: value for key, value in self._recipe.encode.items() if key not in off}
 
@@ -164,10 +188,13 @@ class _Maker:
             self.variants[name] = Variant(one, steps, pairs, files)
 
     def _share_out(
-        self, ranked: Sequence[int], phases: dict[int, PhaseSettings], negatives: int | None
+        self,
+        ranked: Sequence[int],
+        phases: dict[int, PhaseSettings],
+        negatives: int | None,
+        budget: float,
     ) -> tuple[int, int]:
-        """Give the phases all pairs of the whole, as they had them; the sums of steps and pairs."""
-        budget = sum(self._pairs.values())
+        """Give the phases so many pairs, in proportion; the sums of their steps and pairs."""
         more = budget / sum(self._pairs[at] for at in ranked)
         steps, spent = 0, 0.0
         for at in ranked:
@@ -195,7 +222,10 @@ class _Maker:
             judge = judges[-1] if judges else by
             if judge is not None:
                 files[at] = cleaned_file(judge)
-        given = tuple(Path(name).name for name in self._recipe.data.train)
+        data = self._recipe.data
+        given = tuple(Path(name).name for name in data.train)
+        if data.triples is not None:
+            given = (*given, data.triples.groups_file(Path()).name)
         for at, phase in left.items():
             if files and isinstance(phase, RankingPhase):
                 only = (files[at],) if at in files else phase.only or given

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from secondlook.data import read_corpus
+from secondlook.data import read_corpus, read_qrels
 from secondlook.data.durable import replacing_file, write_at_once
 from secondlook.encode.template import Template
 from secondlook.errors import UnusableTokenizer
 from secondlook.score.torch_backend import device_of
+from secondlook.train.base_heads import put_into
 from secondlook.train.course import Course, Exercise, Shown, held_out, teach
 from secondlook.train.phase import Outcome
 from secondlook.train.pretraining import Pretraining, gather
@@ -53,8 +54,11 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
         "takes thousands, and ten at the least",
     )
     torch.manual_seed(place.seed)
+    if settings.fresh:
+        _begin_anew(start)
     network = Pretraining(start.network)
-    teach = _Teach(settings, network, recital, learned, place, device)
+    trained = set() if settings.fresh else put_into(network.heads, place.folder)
+    teach = _Teach(settings, network, recital, learned, place, device, trained)
     with prepared(start, settings, device), verbosity_kept():
         teach.heads()
         before = _measured(teach, unseen, place.folder / "start.json")
@@ -105,21 +109,26 @@ class _Teach:
         learned: list[int],
         place: Place,
         device: torch.device,
+        trained: set[str],
     ) -> None:
         self.settings, self.network, self.recital = settings, network, recital
+        self._trained = trained  # weights of the heads that the base brought
         self._learned, self._place, self._device = learned, place, device
         self._course = Course.of(settings, len(learned))
         self.history: tuple[dict[str, float], ...] = ()
 
     def heads(self) -> None:
-        """The heads alone, until they read the encoder as it is."""
+        """The untrained heads alone, until they read the encoder as it is."""
         kept = self._place.folder / "heads.safetensors"
         if not kept.is_file():
+            own = dict(self.network.heads.named_parameters())
+            as_they_are = [own[name] for name in sorted(self._trained)]
             trainable = [w for w in self.network.network.parameters() if w.requires_grad]
+            trainable += as_they_are
             for weight in trainable:
                 weight.requires_grad = False
             steps, rate = self.settings.head_steps, self.settings.head_learning_rate
-            if steps:
+            if steps and len(as_they_are) < len(own):
                 course = replace(self._course, steps=steps, learning_rate=rate)
                 self._train("heads", course, "warming up the heads")
             for weight in trainable:
@@ -159,6 +168,8 @@ def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) 
         )
     source = data.folder / settings.corpus
     corpus = read_corpus(source if source.exists() else settings.corpus)
+    unread = {d for name in settings.leave_out for d in _judged(data.folder, name)}
+    corpus = (document for document in corpus if document.id not in unread)
     return Recital(
         Sentences.store(place.folder / "sentences", corpus, tokenizer),
         Template.read(tokenizer, "joint"),
@@ -169,6 +180,19 @@ def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) 
         tokenizer.get_vocab_size(),
         place.seed,
     )
+
+
+def _judged(folder: Path, name: str) -> set[str]:
+    """The documents that a file of judgments names."""
+    source = folder / name
+    grades = read_qrels(source if source.exists() else name)
+    return {doc_id for judged in grades.values() for doc_id in judged}
+
+
+def _begin_anew(start: Model) -> None:
+    """Give the encoder random weights, drawn as its family draws them."""
+    encoder: Any = start.network.encoder
+    encoder.load_state_dict(type(encoder)(encoder.config).state_dict(), strict=False)
 
 
 def _measured(teach: _Teach, unseen: Sequence[int], kept: Path) -> Held:

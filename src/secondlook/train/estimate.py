@@ -20,7 +20,7 @@ from secondlook.train.groups import Groups
 from secondlook.train.phase import Place, TrainData
 from secondlook.train.phases import run_phase
 from secondlook.train.ranker import precision_of, ranker_of
-from secondlook.train.run import begin
+from secondlook.train.run import begin, prepare_data
 from secondlook.train.settings import RankingPhase
 from secondlook.train.validation import Validation
 
@@ -100,6 +100,7 @@ class Plan:
 
 def estimate(job: Job) -> Plan:
     """Try a few steps of every phase that can be tried, and count the rest."""
+    prepare_data(job)
     device = device_of(job.device)
     model = begin(job.recipe, job.base)
     ranked = [phase for phase in job.recipe.phases if isinstance(phase, RankingPhase)]

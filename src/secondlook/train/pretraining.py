@@ -27,10 +27,10 @@ class Heads(nn.Module):
     Hidden words are found by comparing with the encoder's own embeddings, as in BERT.
     """
 
-    def __init__(self, hidden: int, embedded: int, vocabulary: int) -> None:
+    def __init__(self, hidden: int, embedded: int, vocabulary: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.transform = nn.Linear(hidden, embedded)
-        self.norm = nn.LayerNorm(embedded)
+        self.norm = nn.LayerNorm(embedded, eps=eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         self.pool = nn.Linear(hidden, hidden)
         self.follows = nn.Linear(hidden, 2)
@@ -54,7 +54,9 @@ class Pretraining(nn.Module):
         self.network = network
         embeddings = self.encoder.get_input_embeddings().weight
         vocabulary, embedded = embeddings.shape
-        self.heads = Heads(self.encoder.config.hidden_size, embedded, vocabulary)
+        config = self.encoder.config
+        eps = getattr(config, "layer_norm_eps", 1e-5)
+        self.heads = Heads(config.hidden_size, embedded, vocabulary, eps)
 
     @property
     def encoder(self) -> Any:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of

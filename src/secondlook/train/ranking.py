@@ -133,8 +133,9 @@ def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> 
         if place.deadline is not None:
             trainer.add_callback(StopsAt(place.deadline, place.watch))
         state = _train(trainer, place, plan.steps)
-        best = _best_weights(trainer, place, state, validate)
-    return _outcome(start, data, place, _Run(plan, state, measure, before, at_start, best))
+        best = _best_weights(trainer, place, state, validate, settings.keep)
+    run = _Run(plan, state, measure, before, at_start, best, settings.keep)
+    return _outcome(start, data, place, run)
 
 
 def validate_every(settings: RankingPhase, steps: int) -> int:
@@ -272,19 +273,22 @@ def _best_weights(
     place: Place,
     state: TrainerState,
     validate: Callable[[], Validated] | None,
+    keep: Literal["best", "last"],
 ) -> _Best:
     """Put the best weights into the network: those validated best, or their average if better.
 
     The average is validated once, at the end: a second validation at every step would cost as much
-    as all the others. Without validation the average is taken, as it was asked for.
+    as all the others. Without validation the average is taken, as it was asked for; likewise where
+    the last weights are kept.
     """
     processes.wait()  # the first has saved the last state
-    best = Path(state.best_model_checkpoint or whole(place.run)[-1])
+    last = whole(place.run)[-1]
+    best = last if keep == "last" else Path(state.best_model_checkpoint or last)
     trainer.network.load_state_dict(load_file(best / "model.safetensors"))
     plain = read_validated(best) if validate else None
     if trainer.average:
         trainer.average.load(best, state.global_step)
-    if trainer.average is None or validate is None or plain is None:
+    if trainer.average is None or validate is None or plain is None or keep == "last":
         if trainer.average:
             trainer.average.into_network()
         return _Best(plain, {}, averaged=trainer.average is not None)
@@ -313,6 +317,7 @@ class _Run:
     before: dict[str, Tensor]
     at_start: Validated | None
     best: _Best
+    keep: Literal["best", "last"]
 
 
 def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
@@ -332,7 +337,8 @@ def _outcome(start: Model, data: TrainData, place: Place, run: _Run) -> Outcome:
             run.best.choices,
             run.best.averaged,
             # a head that was never trained is no start to go back to
-            rejected=start.settings.trained
+            rejected=run.keep == "best"
+            and start.settings.trained
             and not Gain.between(run.at_start, run.best.validated).accepted,
         )
         place.watch.say(verdict.message())

@@ -10,6 +10,7 @@ from secondlook.encode.settings import EncodeSettings
 from secondlook.recipe import Settings, read_toml
 from secondlook.train.phases import Phase  # noqa: TC001 - pydantic reads it
 from secondlook.train.settings import WarmPhase
+from secondlook.train.triples_settings import TriplesSettings  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +24,8 @@ class DataSettings(Settings):
 
     train: tuple[str, ...] = ()
     """Group files, as `secondlook mine` writes them."""
+    triples: TriplesSettings | None = None
+    """A file of triples to learn from as well, or instead."""
     validation: str | None = None
     """A group file too, with every candidate that is to be re-ranked. Never the test set."""
 

@@ -37,13 +37,15 @@ from secondlook.progress import Unwatched
 from secondlook.score.default_scale import store_scale
 from secondlook.score.ranker import Ranker
 from secondlook.train import processes
+from secondlook.train.base_heads import store_heads
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome, Place, TrainData
 from secondlook.train.phases import ALONE, run_phase
 from secondlook.train.recipe import NAME, Recipe, resolved
 from secondlook.train.scale import scale_pairs
-from secondlook.train.settings import WarmPhase
+from secondlook.train.settings import AdaptPhase, WarmPhase
 from secondlook.train.training_card import draw_curve, full_card
+from secondlook.train.triples import write_triple_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,12 +104,24 @@ def job(
                 "the recipe names it and it is not there; make it with `secondlook mine`, or give "
                 "the folder that has it as `data`",
             )
+    triples = recipe.data.triples
     data = TrainData(
         folder,
-        tuple(folder / name for name in recipe.data.train),
+        (
+            *(folder / name for name in recipe.data.train),
+            *([triples.groups_file(folder)] if triples else []),
+        ),
         folder / recipe.data.validation if recipe.data.validation else None,
     )
     return Job(recipe, output, base or recipe.base, data, watch or Unwatched(), device, report_to)
+
+
+def prepare_data(job: Job) -> None:
+    """Make group files of the recipe's triples, where that was not done before."""
+    triples = job.recipe.data.triples
+    if triples is not None and not triples.groups_file(job.data.folder).is_file():
+        job.watch.say(f"reading {triples.file} into a group file, once")
+        write_triple_groups(triples, job.data.folder)
 
 
 def train(job: Job, *, resume: bool = False) -> RankerSettings:
@@ -124,6 +138,7 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
     with locked(
         job.output, f"what was last saved is kept in {job.work}; the same with `resume` goes on"
     ):
+        prepare_data(job)
         return _train(job, resume=resume)
 
 
@@ -228,6 +243,10 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
         job.report_to,
         job.deadline,
     )
+    if isinstance(settings, AdaptPhase):
+        if processes.first():  # the ranker's own checkpoint has no place for them
+            store_heads(job.base, place.folder)
+        processes.wait()
     outcome = run_phase(settings, load_model(start, untrained_head=True), data, place)
     kept = {
         "data": {
@@ -264,6 +283,16 @@ def _read_outcome(job: Job, name: str) -> Kept:
         Path(given["validate"]) if given["validate"] else None,
     )
     return Kept(data, tuple(kept["history"]), tuple(Path(path) for path in kept["keep"]))
+
+
+def histories(job: Job) -> list[tuple[str, tuple[Mapping[str, float], ...]]]:
+    """What each phase measured on the way, while the work folder is there."""
+    names = [
+        (phase.phase, f"{number:02}-{phase.phase}")
+        for number, phase in enumerate(job.recipe.phases, start=1)
+        if not isinstance(phase, WarmPhase)
+    ]
+    return [(phase, _read_outcome(job, name).history) for phase, name in names]
 
 
 def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]], data: TrainData) -> None:

@@ -94,6 +94,10 @@ class RankingPhase(PhaseSettings):
     """At most so many, the first of the file; None is all."""
     patience: int | None = Field(None, ge=1)
     """Stop after so many validations without a better one; None never does."""
+    keep: Literal["best", "last"] = "best"
+    """Which weights the phase ends with: the best validated, or the start's where none was better;
+    or the last, whatever validation says. `last` is for comparing recipes: a choice on some
+    validation queries adds noise to every figure."""
 
     @classmethod
     def name(cls) -> str:
@@ -120,6 +124,12 @@ class AdaptPhase(PhaseSettings):
 
     corpus: str
     """A file or folder of documents as `secondlook index` reads them, beside the group files."""
+    leave_out: tuple[str, ...] = ()
+    """Files of judgments whose documents are not read, such as the test set's: so that nothing of
+    what a ranker is tested on was seen before, as monoBERT has it for TREC CAR."""
+    fresh: bool = False
+    """Whether the encoder begins with random weights in the base's shape: pre-training from
+    scratch, for a base that must not have seen the test documents. It takes a large corpus."""
     epochs: float = Field(5.0, gt=0)
     """Times every document is seen, each time with other words hidden."""
     max_steps: int | None = Field(None, ge=1)
@@ -134,8 +144,9 @@ class AdaptPhase(PhaseSettings):
     """Hide all pieces of a word together."""
     learning_rate: float = Field(1e-6, gt=0)
     head_steps: int = Field(500, ge=0)
-    """The heads that find words and next sentences start untrained: so many steps are theirs
-    alone, with the encoder as it was, so that their first errors do not spoil it."""
+    """Heads that find words and next sentences start untrained unless the base brings its own: so
+    many steps are theirs alone, with the encoder as it was, so that their first errors do not
+    spoil it."""
     head_learning_rate: float = Field(1e-3, gt=0)
     warmup: float = Field(0.1, ge=0, lt=1)
     weight_decay: float = Field(0.01, ge=0)

@@ -74,7 +74,14 @@ class Validation:
         return Validated(evaluation.means[self.measure], dict(evaluation.per_query[self.measure]))
 
     def _evaluated(self, ranker: Scores) -> Evaluation:
-        """The rankings measured; where there are several processes, each scores its share."""
+        return self.measured(self.rankings(ranker))
+
+    def measured(self, rankings: Sequence[Ranking]) -> Evaluation:
+        """The measure of rankings that were made before."""
+        return evaluate(self._qrels, rankings, [self.measure])
+
+    def rankings(self, ranker: Scores) -> list[Ranking]:
+        """Each query's documents in the ranker's order; several processes score a share each."""
         pairs = [(group.query, one) for group in self._groups for one in group.documents]
         own = pairs[processes.rank() :: processes.count()]
         made: list[float] = []
@@ -84,11 +91,10 @@ class Validation:
         for rank, share in enumerate(processes.gather(made)):
             scores[rank :: processes.count()] = share
         given = iter(scores)
-        rankings = [
+        return [
             Ranking.of(group.query.id, [Hit(one.id, next(given)) for one in group.documents])
             for group in self._groups
         ]
-        return evaluate(self._qrels, rankings, [self.measure])
 
 
 def _grades(group: Group) -> dict[str, int]:

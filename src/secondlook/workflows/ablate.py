@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from secondlook.evaluate.ablation import Ablated
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.train.ablation import Variant
+    from secondlook.train.groups import Groups
     from secondlook.train.run import Job
 
 
@@ -92,6 +93,8 @@ def ablate(
     seeds: int = 2,
     measure: str = "nDCG@10",
     negatives: Sequence[int] = (),
+    pairs: Sequence[int] = (),
+    parts: bool = True,
     base: str | Path | None = None,
     data: str | Path | None = None,
     device: str | None = None,
@@ -101,7 +104,9 @@ def ablate(
 
     All re-rankers go into the folder `output`, with the table ablations.md; `test` are groups with
     every candidate. With `negatives`, the full recipe is also trained with these numbers of
-    negatives, and the sweep is drawn in negatives.svg. Interrupted, the same call goes on.
+    negatives, and the sweep is drawn in negatives.svg; with `pairs`, with these numbers of training
+    pairs, drawn in pairs.svg. Without `parts` there are only the full recipe and the sweeps.
+    Interrupted, the same call goes on.
     """
     import numpy as np
 
@@ -109,18 +114,27 @@ def ablate(
     from secondlook.evaluate.ablation import ablation
 
     folder = Path(output)
-    whole, variants = _variants(recipe, folder, negatives, base, data, device)
-    figures: dict[str, list[dict[str, float]]] = {name: [] for name in variants}
-    for seed in range(whole.recipe.seed, whole.recipe.seed + seeds):
-        for name, variant in variants.items():
-            with as_progress(progress).training() as watch:
-                watch.say(f"{name}, seed {seed}")
-                job = _job(variant, seed, folder / f"{_slug(name)}.{seed}", whole)
-                figures[name].append(_measured(replace(job, watch=watch), Path(test), measure))
+    trainings = AblationTrainings.of(
+        recipe,
+        folder,
+        test,
+        measure=measure,
+        negatives=negatives,
+        pairs=pairs,
+        parts=parts,
+        base=base,
+        data=data,
+        device=device,
+    )
+    figures: dict[str, list[dict[str, float]]] = {name: [] for name in trainings.variants}
+    first = trainings.whole.recipe.seed
+    for seed in range(first, first + seeds):
+        for name in trainings.variants:
+            figures[name].append(trainings.values(name, seed, as_progress(progress)))
         result = AblationResult(folder, measure, ablation(figures, np.random.default_rng(0)))
         write_at_once(folder / "ablations.md", result.summary())
-        if negatives:
-            result = replace(result, not_plotted=_draw_sweep(result, variants, negatives))
+        if sweeps := _sweeps(trainings.variants, negatives, pairs):
+            result = replace(result, not_plotted=_draw(result, sweeps))
     return result
 
 
@@ -129,6 +143,8 @@ def plan(
     *,
     seeds: int = 2,
     negatives: Sequence[int] = (),
+    pairs: Sequence[int] = (),
+    parts: bool = True,
     base: str | Path | None = None,
     data: str | Path | None = None,
     device: str | None = None,
@@ -138,76 +154,165 @@ def plan(
     from secondlook.train.ablation import WHOLE
     from secondlook.train.estimate import estimate
 
-    whole, variants = _variants(recipe, Path("ablations"), negatives, base, data, device)
+    trainings = AblationTrainings.of(
+        recipe,
+        "ablations",
+        "",
+        negatives=negatives,
+        pairs=pairs,
+        parts=parts,
+        base=base,
+        data=data,
+        device=device,
+    )
+    whole, variants = trainings.whole, trainings.variants
     with as_progress(progress).training() as watch:
         watch.say("timing a few training steps of the full recipe on this machine")
         seconds = estimate(replace(whole, recipe=variants[WHOLE].recipe)).seconds
     return AblationPlan(variants, seeds, seconds)
 
 
-def _variants(
-    recipe: str | Path,
-    output: Path,
-    negatives: Sequence[int],
-    base: str | Path | None,
-    data: str | Path | None,
-    device: str | None,
-) -> tuple[Job, Mapping[str, Variant]]:
-    """The training of the whole recipe, and all that are compared."""
-    from secondlook.train.ablation import WHOLE, variants, work_of
-    from secondlook.train.recipe import read_recipe
-    from secondlook.train.run import job
+@dataclass(frozen=True, slots=True)
+class AblationTrainings:
+    """The trainings of one recipe's variants, in one folder; what is measured once is kept.
 
-    path = Path(recipe)
-    folder = path.parent if data is None else Path(data)
-    whole = job(read_recipe(path), folder, output / WHOLE, base=base, device=device)
-    return whole, variants(whole.recipe, work_of(whole), negatives)
+    `NAME.SEED` is a trained re-ranker, `NAME.SEED.json` its figures, `NAME.SEED.trec.gz` its run
+    over the test queries. A training that is killed goes on where it was.
+    """
+
+    whole: Job
+    variants: Mapping[str, Variant]
+    output: Path
+    test: Path
+    measure: str
+
+    @classmethod
+    def of(
+        cls,
+        recipe: str | Path,
+        output: str | Path,
+        test: str | Path,
+        *,
+        measure: str = "nDCG@10",
+        negatives: Sequence[int] = (),
+        pairs: Sequence[int] = (),
+        parts: bool = True,
+        base: str | Path | None = None,
+        data: str | Path | None = None,
+        device: str | None = None,
+    ) -> AblationTrainings:
+        """The whole recipe and all variants of it; nothing is trained yet."""
+        from secondlook.train.ablation import WHOLE, variants, work_of
+        from secondlook.train.recipe import read_recipe
+        from secondlook.train.run import job, prepare_data
+
+        path, folder = Path(recipe), Path(output)
+        beside = path.parent if data is None else Path(data)
+        whole = job(read_recipe(path), beside, folder / WHOLE, base=base, device=device)
+        prepare_data(whole)
+        made = variants(whole.recipe, work_of(whole), negatives, pairs, parts=parts)
+        return cls(whole, made, folder, Path(test), measure)
+
+    def ranker(self, name: str, seed: int) -> Path:
+        """Where the re-ranker is, or will be."""
+        return self.output / f"{slug(name)}.{seed}"
+
+    def kept(self, name: str, seed: int) -> dict[str, Any] | None:
+        """The figures of a training that is over; None of one that is not."""
+        return read_figures(self.output, name, seed)
+
+    def can_begin(self, name: str, seed: int) -> bool:
+        """Whether the files are there that the whole recipe's noise reduction makes for it."""
+        return all(path.is_file() for path in self._cleaned(name, seed))
+
+    def values(self, name: str, seed: int, progress: Progress | None = None) -> dict[str, float]:
+        """The measure of each test query; the training is run now unless an earlier call did.
+
+        Raises OutputInUse where another process is at the same training.
+        """
+        with as_progress(progress).training() as watch:
+            watch.say(f"{name}, seed {seed}")
+            return _measured(replace(self._job(name, seed), watch=watch), self.test, self.measure)
+
+    def _job(self, name: str, seed: int) -> Job:
+        """The training of one variant; files that the whole cleaned with this seed are read."""
+        from secondlook.train.run import job
+
+        work = job(
+            self.variants[name].recipe.model_copy(update={"seed": seed}),
+            self.whole.data.folder,
+            self.ranker(name, seed),
+            base=self.whole.base,
+            device=self.whole.device,
+        )
+        files = (*work.data.train, *self._cleaned(name, seed))
+        return replace(work, data=replace(work.data, train=files))
+
+    def _cleaned(self, name: str, seed: int) -> list[Path]:
+        return [_cleaned(self.output, seed) / file for file in self.variants[name].cleaned]
 
 
-def _draw_sweep(
-    result: AblationResult, variants: Mapping[str, Variant], negatives: Sequence[int]
-) -> str:
-    """The whole recipe's figure over its number of negatives; gives why it was not drawn."""
+def read_figures(output: str | Path, name: str, seed: int) -> dict[str, Any] | None:
+    """The figures of a variant that was trained in this folder; None where that is not over.
+
+    `values` are the measure by query, `history` what each phase measured on the way.
+    """
+    path = Path(output) / f"{slug(name)}.{seed}.json"
+    if not path.is_file():
+        return None
+    figures: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return figures
+
+
+def _sweeps(
+    variants: Mapping[str, Variant], negatives: Sequence[int], pairs: Sequence[int]
+) -> dict[str, dict[str, int]]:
+    """What is drawn: a picture's label → recipe → its place on the axis."""
+    from secondlook.train.ablation import WHOLE, negatives_of, sized, swept
+
+    sweeps = {}
+    if negatives:
+        names = {WHOLE, *map(swept, negatives)} & variants.keys()
+        places = {name: negatives_of(variants[name].recipe) for name in names}
+        sweeps["negatives of each query"] = places
+    if pairs:
+        names = {WHOLE, *map(sized, pairs)} & variants.keys()
+        sweeps["training pairs"] = {name: variants[name].pairs for name in names}
+    return sweeps
+
+
+_PICTURES = {"negatives of each query": "negatives.svg", "training pairs": "pairs.svg"}
+
+
+def _draw(result: AblationResult, sweeps: Mapping[str, Mapping[str, int]]) -> str:
+    """The measure over what was swept; gives why it was not drawn."""
     from secondlook.errors import MissingExtra
     from secondlook.evaluate.curve import plotted
-    from secondlook.train.ablation import WHOLE, negatives_of, swept
 
-    names = {WHOLE, *map(swept, negatives)}
-    points = sorted(
-        (negatives_of(variants[row.name].recipe), row.mean, row.deviation or 0)
-        for row in result.rows
-        if row.name in names
-    )
-    path = result.output / "negatives.svg"
-    try:
-        with plotted(path, "negatives of each query", result.measure) as axes:
-            counts, means, deviations = zip(*points, strict=True)
-            axes.errorbar(
-                counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
-            )
-            axes.set_xticks(counts)
-    except MissingExtra as missing:
-        return str(missing)
+    for label, places in sweeps.items():
+        rows = sorted(
+            ((places[row.name], row) for row in result.rows if row.name in places),
+            key=lambda pair: pair[0],
+        )
+        try:
+            with plotted(result.output / _PICTURES[label], label, result.measure) as axes:
+                counts, means, deviations = zip(
+                    *((place, row.mean, row.deviation or 0) for place, row in rows), strict=True
+                )
+                axes.errorbar(
+                    counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
+                )
+                if label == "training pairs":
+                    axes.set_xscale("log")
+                axes.set_xticks(counts, [f"{count:,}" for count in counts])
+        except MissingExtra as missing:
+            return str(missing)
     return ""
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """The variant's name as files have it."""
     return re.sub(r"\W+", "-", name.replace("−", "without").replace("+", "with")).lower()
-
-
-def _job(variant: Variant, seed: int, output: Path, whole: Job) -> Job:
-    """The training of one recipe; files that the whole cleaned with this seed are read here."""
-    from secondlook.train.run import job
-
-    work = job(
-        variant.recipe.model_copy(update={"seed": seed}),
-        whole.data.folder,
-        output,
-        base=whole.base,
-        device=whole.device,
-    )
-    cleaned = tuple(_cleaned(output.parent, seed) / name for name in variant.cleaned)
-    return replace(work, data=replace(work.data, train=(*work.data.train, *cleaned)))
 
 
 def _cleaned(output: Path, seed: int) -> Path:
@@ -216,34 +321,52 @@ def _cleaned(output: Path, seed: int) -> Path:
 
 def _measured(job: Job, test: Path, measure: str) -> dict[str, float]:
     """The ranker's values per query; trained and measured now, or by an earlier call."""
-    from shutil import rmtree
-
-    from secondlook.data.durable import write_at_once
+    from secondlook.data.lock import locked
     from secondlook.errors import SecondlookError
-    from secondlook.score.ranker import Ranker
     from secondlook.train.groups import Groups
     from secondlook.train.recipe import resolved
-    from secondlook.train.run import train
-    from secondlook.train.validation import Validation
 
     groups, ranker = Groups([test]), job.output
     made_of = {"recipe": resolved(job.recipe), "test": groups.fingerprint, "measure": measure}
     done = ranker.with_name(f"{ranker.name}.json")
-    if done.is_file():
-        kept = json.loads(done.read_text("utf-8"))
-        if kept["made of"] != made_of:
-            raise SecondlookError(
-                f"{done} was made with another recipe, test set or measure; choose another folder, "
-                "or remove it"
-            )
-        values: dict[str, float] = kept["values"]
-        return values
-    train(job, resume=True)
-    values = Validation(groups, measure).per_query(Ranker.load(ranker, device=job.device))
-    _keep_cleaned(job)
-    write_at_once(done, json.dumps({"made of": made_of, "values": values}) + "\n")
-    rmtree(job.work, ignore_errors=True)  # the phases' checkpoints; the ranker stays
+    if not done.is_file():
+        ranker.parent.mkdir(parents=True, exist_ok=True)
+        with locked(ranker, "the same command goes on where it was"):
+            _train_and_measure(job, groups, measure, made_of, done)
+    kept = json.loads(done.read_text("utf-8"))
+    if kept["made of"] != made_of:
+        raise SecondlookError(
+            f"{done} was made with another recipe, test set or measure; choose another folder, "
+            "or remove it"
+        )
+    values: dict[str, float] = kept["values"]
     return values
+
+
+def _train_and_measure(
+    job: Job, groups: Groups, measure: str, made_of: Mapping[str, str], done: Path
+) -> None:
+    """Train, write the run over the test groups, and at last the figures: then it is over."""
+    from shutil import rmtree
+
+    from secondlook.data.durable import write_at_once
+    from secondlook.data.run import Run
+    from secondlook.score.ranker import Ranker
+    from secondlook.train.run import histories, train
+    from secondlook.train.validation import Validation
+
+    train(job, resume=True)
+    test = Validation(groups, measure)
+    rankings = test.rankings(Ranker.load(job.output, device=job.device))
+    Run(rankings, job.output.name).write(job.output.with_name(f"{job.output.name}.trec.gz"))
+    _keep_cleaned(job)
+    figures = {
+        "made of": made_of,
+        "values": dict(test.measured(rankings).per_query[test.measure]),
+        "history": [{"phase": phase, "points": points} for phase, points in histories(job)],
+    }
+    write_at_once(done, json.dumps(figures) + "\n")
+    rmtree(job.work, ignore_errors=True)  # the phases' checkpoints; the ranker stays
 
 
 def _keep_cleaned(job: Job) -> None:

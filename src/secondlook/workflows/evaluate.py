@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from secondlook.evaluate.evaluation import DEFAULT_MEASURES
 from secondlook.workflows.compare import names_of
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from secondlook.data.conversions import QrelsLike, RunLike
     from secondlook.evaluate.evaluation import Evaluation, Evaluations
+    from secondlook.evaluate.query_table import QueryTable
+    from secondlook.types import Query
 
 
 def evaluate(
@@ -40,6 +42,56 @@ def evaluate(
     result = measure(load_qrels(qrels, qrels_format), rankings_of(run, run_format), measures)
     require_answers(result, names_of([run])[0])
     return result
+
+
+def evaluate_by(
+    qrels: str | Path,
+    runs: Sequence[str | Path],
+    queries: str | Path,
+    by: Literal["length", "type"],
+    *,
+    measure: str = "RR@10",
+    types: str | Path | None = None,
+    found_in: str | Path | None = None,
+    depth: int = 1000,
+) -> QueryTable:
+    """The measure of each run by query length or by the type of answer that is asked for.
+
+    Types are those of the queries, or what the classifier in the file `types` says. With
+    `found_in`, only queries count that have a relevant document in the first `depth` hits of that
+    run.
+    """
+    from secondlook.data import read_qrels, read_queries, read_run
+    from secondlook.errors import WrongArgument
+    from secondlook.evaluate.breakdown import Facet, every_length
+    from secondlook.evaluate.evaluation import labels
+    from secondlook.evaluate.query_table import found_by, table_by
+
+    judgments = read_qrels(qrels)
+    asked = [query for query in read_queries(queries) if query.id in judgments]
+    if by == "length":
+        facet = every_length(asked)
+    else:
+        known = _types(asked, types)
+        if not known:
+            raise WrongArgument(
+                "no query has a type; give a classifier of types, made with: secondlook types train"
+            )
+        facet = Facet("query type", known)
+    evaluated = evaluate_runs(qrels, runs, measures=[measure]).runs
+    per_query = (next(iter(evaluation.per_query.values())) for evaluation in evaluated.values())
+    values = dict(zip(labels(evaluated), per_query, strict=True))
+    only = None if found_in is None else found_by(judgments, read_run(found_in), depth)
+    return table_by(values, facet, measure, only)
+
+
+def _types(queries: Sequence[Query], classifier: str | Path | None) -> dict[str, str]:
+    if classifier is None:
+        return {query.id: query.type for query in queries if query.type is not None}
+    from secondlook.workflows.query_types import predict_types
+
+    predicted = predict_types(classifier, [query.text for query in queries])
+    return {query.id: kind for query, kind in zip(queries, predicted, strict=True)}
 
 
 def evaluate_runs(

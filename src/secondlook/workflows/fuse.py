@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from secondlook.encode.settings import WindowSettings
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.rank.fusion import Scale
     from secondlook.score.fusion_choice import TunedFusion, Tuning
 
 
@@ -33,7 +37,7 @@ class FusionResult:
 
     @property
     def scale(self) -> str | None:
-        """How scores are normalised: min-max, z or ranks; None without a fusion."""
+        """How scores are normalised: min-max, z, ranks or raw; None without a fusion."""
         fusion = self.tuned.way.fusion
         return fusion.scale if fusion else None
 
@@ -97,6 +101,7 @@ def tune_fusion(
     folds: int = 5,
     seed: int = 0,
     curve: str | Path | None = None,
+    scales: Sequence[str] | None = None,
     dry_run: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> FusionResult:
@@ -104,7 +109,8 @@ def tune_fusion(
 
     `first` is the first-stage run, `raw` the same with the ranker's raw scores. A fusion is kept
     only if it beats both of its inputs by more than two standard errors. With `curve`, a picture
-    of the measure over the weight is written; with `dry_run`, the ranker is not modified.
+    of the measure over the weight is written; with `dry_run`, the ranker is not modified. `scales`
+    are the normalisations to try (min-max, z, ranks, raw); by default all but raw.
     """
     from secondlook.data import read_qrels, read_run
     from secondlook.data.lock import locked
@@ -122,7 +128,8 @@ def tune_fusion(
             looks = fusion_choice.read_looks(
                 read_run(str(first)), read_run(str(raw)), windows=windows is not None
             )
-            judgments, ways = read_qrels(str(qrels)), fusion_choice.ways(windows)
+            judgments = read_qrels(str(qrels))
+            ways = fusion_choice.ways(windows, fusion_choice.read_scales(scales))
             tried = fusion_choice.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
             tuned = tried.best()
         if curve is not None:
@@ -134,6 +141,48 @@ def tune_fusion(
             if changed.calibration is None:
                 store_scale(folder, Ranker.load(folder), reference_pairs())
     return FusionResult(folder, measure, tuned, not dry_run, dropped and not dry_run)
+
+
+def set_fusion(
+    ranker: str | Path,
+    weight: float,
+    scale: Scale = "min-max",
+    *,
+    windows: WindowSettings | None = None,
+) -> None:
+    """Store a fusion that is known, instead of a tuned one; with `windows` also how to read.
+
+    final score = weight · first stage + (1 - weight) · ranker, both brought to `scale`. Another
+    way to read documents makes a calibration void, which is removed then.
+    """
+    from secondlook.data.lock import locked
+    from secondlook.model.checkpoint import open_checkpoint, write_settings
+    from secondlook.rank.fusion import Fusion
+    from secondlook.score.fusion_choice import Way, settings_with
+
+    folder = Path(ranker)
+    open_checkpoint(folder)  # a folder that holds no ranker is not locked
+    with locked(folder):
+        settings = open_checkpoint(folder).settings
+        way = Way(windows or settings.encode.windows, Fusion(weight, scale))
+        write_settings(folder, settings_with(settings, way))
+
+
+def windows_of_words(
+    length: int, stride: int | None = None, top_weights: Sequence[float] = ()
+) -> WindowSettings:
+    """Windows of so many words, half of them shared with the next unless `stride` says otherwise.
+
+    A document's score is the best window's, or the sum of its best ones with `top_weights`.
+    """
+    from secondlook.encode.settings import WindowSettings
+
+    return WindowSettings(
+        length=length,
+        stride=stride or (length + 1) // 2,
+        pooling="top" if top_weights else "max",
+        weights=tuple(top_weights),
+    )
 
 
 def clear_fusion(ranker: str | Path) -> None:

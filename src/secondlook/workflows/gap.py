@@ -1,15 +1,15 @@
-"""How far a corpus's vocabulary is from general English."""
+"""How far a corpus's vocabulary is from general English, or from another corpus."""
 
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from secondlook.evaluate.gap import Gap
     from secondlook.progress import Progress, ProgressCallback
@@ -18,23 +18,30 @@ if TYPE_CHECKING:
 def gap(
     corpus: str | Path,
     *,
+    against: str | Path | None = None,
     ranker: str | Path | None = None,
     documents: int = 100_000,
     corpus_format: str = "auto",
     progress: Progress | ProgressCallback | None = None,
 ) -> Gap:
-    """Compare the most frequent words of a corpus with those of general English.
+    """Compare the most frequent words of a corpus with those of general English, or of `against`.
 
-    Reads so many `documents` at most; 0 reads all. With `ranker`, a re-ranker or base model, also
-    tells how many words its tokenizer splits.
+    Reads so many `documents` of each at most; 0 reads all. With `ranker`, a re-ranker or base
+    model, also tells how many words its tokenizer splits.
     """
     from secondlook.data import read_corpus
     from secondlook.evaluate.gap import domain_gap
 
-    first = islice(read_corpus(str(corpus), corpus_format), documents or None)
-    read = as_progress(progress).track(first, "reading", "documents")
-    texts = (f"{document.title} {document.text}" for document in read)
-    return domain_gap(texts, _piece_counter(ranker) if ranker else None)
+    def texts(source: str | Path, format_: str) -> Iterator[str]:
+        some = islice(read_corpus(str(source), format_), documents or None)
+        for document in as_progress(progress).track(some, "reading", "documents"):
+            yield f"{document.title} {document.text}"
+
+    return domain_gap(
+        texts(corpus, corpus_format),
+        _piece_counter(ranker) if ranker else None,
+        against=None if against is None else (Path(against).name, texts(against, "auto")),
+    )
 
 
 def _piece_counter(source: str | Path) -> Callable[[Sequence[str]], list[int]]:

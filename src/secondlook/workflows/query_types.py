@@ -45,14 +45,16 @@ class TypeEvaluation:
         }
 
 
-def train_types(files: Sequence[str | Path], output: str | Path) -> int:
+def train_types(files: Sequence[str | Path], output: str | Path, *, six: bool = False) -> int:
     """Train a classifier on labelled queries and write it; gives how many queries there were.
 
-    The files are tab-separated, with a header that names the columns `type` and `query`.
+    The files are tab-separated, with a header that names the columns `type` and `query`. With
+    `six`, all files have TREC's six classes and keep them, abbreviations apart: for tables of
+    results by type. A re-ranker reads the five types of MS MARCO.
     """
     from secondlook.encode.type_classifier import TypeClassifier
 
-    labelled = [query for file in files for query in _labelled(file)]
+    labelled = [query for file in files for query in (_six if six else _labelled)(file)]
     Path(output).parent.mkdir(parents=True, exist_ok=True)
     TypeClassifier.train(labelled).save(Path(output))
     return len(labelled)
@@ -80,6 +82,12 @@ def predict_types(classifier: str | Path, texts: Sequence[str]) -> list[str]:
     from secondlook.encode.type_classifier import TypeClassifier
 
     return list(TypeClassifier.load(Path(classifier)).predict(list(texts)))
+
+
+def _six(file: str | Path) -> list[tuple[str, str]]:
+    from secondlook.encode.query_types import read_labelled, read_trec_class
+
+    return [(text, read_trec_class(label)) for text, label in read_labelled(Path(file))]
 
 
 def _labelled(file: str | Path) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -167,17 +168,10 @@ def _split_words(about: Experiment) -> Callable[[str], int] | None:
     """Counts the words that the ranker's tokenizer has to split."""
     if about.ranker is None:
         return None
-    from secondlook.encode.tokens import word_beginnings
+    from secondlook.encode.tokens import count_split_words
     from secondlook.model.checkpoint import locate, read_tokenizer
 
-    tokenizer = read_tokenizer(locate(about.ranker))
-
-    def count(text: str) -> int:
-        words = tokenizer.encode(text, add_special_tokens=False).word_ids
-        begins = word_beginnings(words)
-        return int((begins[:-1] & ~begins[1:]).sum())  # a word whose first piece has a second
-
-    return count
+    return partial(count_split_words, read_tokenizer(locate(about.ranker)))
 
 
 def _calibrated(
