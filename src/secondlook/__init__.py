@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from secondlook.explain import explain as explain_score
     from secondlook.retrieve.search_index import SearchIndex, open_index
     from secondlook.score.ranker import Ranker
+    from secondlook.workflows.attach import attach_index
     from secondlook.workflows.compare import compare
     from secondlook.workflows.evaluate import evaluate as evaluate_run
     from secondlook.workflows.index import build_index
@@ -43,6 +44,7 @@ __all__ = [
     "SearchIndex",
     "SecondlookError",
     "__version__",
+    "attach_index",
     "build_index",
     "compare",
     "create_app",
@@ -66,6 +68,7 @@ _LATE = {
     "Ranker": "score.ranker:Ranker",
     "Run": "data.run:Run",
     "SearchIndex": "retrieve.search_index:SearchIndex",
+    "attach_index": "workflows.attach:attach_index",
     "build_index": "workflows.index:build_index",
     "compare": "workflows.compare:compare",
     "create_app": "workflows.serve:create_app",

@@ -1,10 +1,16 @@
 """Arguments and options that several verbs share."""
 
+from __future__ import annotations
+
+import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from secondlook.retrieve.search_options import SearchOptions
 
 CorpusSource = Annotated[
     str, typer.Argument(help="Corpus: a file or folder of documents, or irds:NAME.")
@@ -48,7 +54,56 @@ ReportTo = Annotated[
     list[str] | None, typer.Option(help="Experiment tracker: tensorboard, mlflow or wandb.")
 ]
 
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="JSON",
+        help="""Condition on the hits of an attached index, as '{"term": {"brand": "acme"}}'; repeat
+        for more.""",
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="Value for a placeholder of an attached index's query template; repeat for more.",
+    ),
+]
+Routing = Annotated[
+    str | None, typer.Option(help="Routing value of the search, on an attached index.")
+]
+
 Replace = Annotated[bool, typer.Option("--replace", help="Overwrite OUTPUT if it exists.")]
+
+
+def parameter_values(given: list[str] | None) -> dict[str, object]:
+    """Of NAME=VALUE, where a value is JSON if it can be read as such, and a text otherwise."""
+    values: dict[str, object] = {}
+    for item in given or ():
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise typer.BadParameter("write NAME=VALUE", param_hint="--param")
+        try:
+            values[name] = json.loads(value)
+        except ValueError:
+            values[name] = value
+    return values
+
+
+def search_options(
+    filters: list[str] | None, parameters: list[str] | None, routing: str | None
+) -> SearchOptions:
+    """What a search asks for beside its words."""
+    from secondlook.retrieve.search_options import SearchOptions
+
+    try:
+        clauses = [json.loads(clause) for clause in filters or ()]
+    except ValueError as error:
+        hint = "--filter"
+        raise typer.BadParameter(f"it is no JSON: {error}", param_hint=hint) from error
+    return SearchOptions.of(clauses, parameter_values(parameters), routing)
 
 
 class Backend(StrEnum):

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import QueriesSource  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import (
+    Filters,
+    Parameters,
+    QueriesSource,
+    Routing,
+    search_options,
+)
 
 
 def retrieve(
@@ -22,6 +28,9 @@ def retrieve(
         str, typer.Option("--format", help="Format of the queries; auto detects it.")
     ] = "auto",
     tag: Annotated[str, typer.Option(help="Run tag in a TREC file.")] = "secondlook",
+    filters: Filters = None,
+    param: Parameters = None,
+    routing: Routing = None,
 ) -> None:
     """Retrieve the top-k documents for each query and write a TREC run.
 
@@ -43,6 +52,7 @@ def retrieve(
         judged=judged,
         query_format=query_format,
         tag=tag,
+        options=search_options(filters, param, routing),
         progress=Bars(),
     )
     typer.echo(result.summary())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from secondlook.progress import as_progress
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -25,14 +23,13 @@ def gap(
 ) -> Gap:
     """Compare the most frequent words of a corpus with those of general English.
 
-    Reads so many `documents` at most; 0 reads all. With `ranker`, a re-ranker or base model, also
-    tells how many words its tokenizer splits.
+    `corpus` may be an index folder. Reads so many `documents` at most; 0 reads all. With `ranker`,
+    a re-ranker or base model, also tells how many words its tokenizer splits.
     """
-    from secondlook.data import read_corpus
     from secondlook.evaluate.gap import domain_gap
+    from secondlook.workflows.documents import documents_of
 
-    first = islice(read_corpus(str(corpus), corpus_format), documents or None)
-    read = as_progress(progress).track(first, "reading", "documents")
+    read = islice(documents_of(corpus, progress, corpus_format), documents or None)
     texts = (f"{document.title} {document.text}" for document in read)
     return domain_gap(texts, _piece_counter(ranker) if ranker else None)
 
