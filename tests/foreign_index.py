@@ -126,10 +126,9 @@ def load(
 
 def move(cluster: Cluster, index: str, alias: str = ALIAS) -> None:
     """The alias stands for this index from now on."""
-    actions = [
-        {"remove": {"index": "*", "alias": alias, "must_exist": False}},
-        {"add": {"index": index, "alias": alias}},
-    ]
+    others = cluster.get(0, f"/_cat/aliases/{alias}?format=json")
+    actions = [{"remove": {"index": other["index"], "alias": alias}} for other in others]
+    actions.append({"add": {"index": index, "alias": alias}})
     cluster.send(0, "POST", "/_aliases", {"actions": actions})
 
 
