@@ -237,7 +237,8 @@ class Cluster:
         if status in _BUSY:
             return Busy(f"{self._where} is overloaded or failing ({status}: {reason}): try later")
         if status == 400:
-            return QueryRefused(f"{self._where} refused (400): {reason}", cause)
+            cause = _refused_because(error)
+            return QueryRefused(f"{self._where} refused (400): {cause}", cause)
         return EngineProblem(f"{self._where} refused ({status}): {reason}")
 
     def _problem(self, error: Exception) -> EngineProblem:
@@ -290,6 +291,14 @@ def _certificate_advice(cause: str) -> str:
         "name the file of its authority in OPENSEARCH_CA_CERTS, and the host as the certificate "
         "does"
     )
+
+
+def _refused_because(error: object) -> str:
+    """What is wrong with a request: the root cause itself, which says more than its own causes."""
+    if not isinstance(error, dict):
+        return _short(error)
+    roots = error.get("root_cause") or [error]
+    return f"{roots[0].get('type', 'error')}: {roots[0].get('reason', 'no reason given')}"
 
 
 def _reason(error: object) -> str:
