@@ -242,7 +242,7 @@ def test_refusals_say_what_to_do_and_no_secret(shop, tmp_path, sign_in, monkeypa
     with monkeypatch.context() as other:
         other.setenv("OPENSEARCH_PASSWORD", "gu3ssed")
         refused("refused the credentials: set OPENSEARCH_USERNAME")
-    with pytest.raises(EngineProblem, match=r"forbids this|shows no index"):
+    with pytest.raises(EngineProblem, match=r"forbids this|has no such index"):
         sl.attach_index(tmp_path / "i", url=shop.urls[0], index="animals")
     url = shop.urls[0].replace("127.0.0.1", "localhost")
     with pytest.raises(EngineProblem, match="the host as the certificate does"):

@@ -62,6 +62,7 @@ ADVICE = Advice(
         "give the user or key the right to read this index (indices:data/read/*; on OpenSearch a "
         "stored search template takes indices:data/read/search/template too)"
     ),
+    missing="has no such index",
     lost="check the name, or attach the index that took its place: secondlook attach INDEX",
 )
 
@@ -305,7 +306,7 @@ class AttachedIndex:
         chosen = {"ids": {"values": doc_ids}} if own == "_id" else {"terms": {own: doc_ids}}
         size = min(_MOST_HITS, len(doc_ids) * max(1, len(self._watch.now.indices)))
         include = list(dict.fromkeys([*paths, *([] if own == "_id" else [own])]))
-        hits = self._patient.search({"query": chosen, "size": size, "_source": include})
+        hits = self._reader.search({"query": chosen, "size": size, "_source": include})
         sources: dict[str, Any] = {}
         for hit in hits:
             sources.setdefault(self._id(hit), hit.get("_source", {}))

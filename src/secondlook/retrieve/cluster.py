@@ -95,6 +95,7 @@ class Advice:
         "give the user or key the right to create, write, read and manage the index and its "
         "aliases, or lift the block it names"
     )
+    missing: str = "has lost the index"
     lost: str = "make it anew with secondlook index CORPUS INDEX"
 
 
@@ -221,7 +222,7 @@ class Cluster:
             return Forbidden(f"{self._where} forbids this ({reason}): {self._advice.forbidden}")
         if status == 404:
             return EngineProblem(
-                f"{self._where} has lost the index ({reason}): {self._advice.lost}"
+                f"{self._where} {self._advice.missing} ({reason}): {self._advice.lost}"
             )
         if status == 413:
             return EngineProblem(
