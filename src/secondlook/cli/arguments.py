@@ -1,16 +1,10 @@
 """Arguments and options that several verbs share."""
 
-from __future__ import annotations
-
-import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from secondlook.retrieve.search_options import SearchOptions
 
 CorpusSource = Annotated[
     str, typer.Argument(help="Corpus: a file or folder of documents, or irds:NAME.")
@@ -76,34 +70,6 @@ Routing = Annotated[
 ]
 
 Replace = Annotated[bool, typer.Option("--replace", help="Overwrite OUTPUT if it exists.")]
-
-
-def parameter_values(given: list[str] | None) -> dict[str, object]:
-    """Of NAME=VALUE, where a value is JSON if it can be read as such, and a text otherwise."""
-    values: dict[str, object] = {}
-    for item in given or ():
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise typer.BadParameter("write NAME=VALUE", param_hint="--param")
-        try:
-            values[name] = json.loads(value)
-        except ValueError:
-            values[name] = value
-    return values
-
-
-def search_options(
-    filters: list[str] | None, parameters: list[str] | None, routing: str | None
-) -> SearchOptions:
-    """What a search asks for beside its words."""
-    from secondlook.retrieve.search_options import SearchOptions
-
-    try:
-        clauses = [json.loads(clause) for clause in filters or ()]
-    except ValueError as error:
-        hint = "--filter"
-        raise typer.BadParameter(f"it is no JSON: {error}", param_hint=hint) from error
-    return SearchOptions.of(clauses, parameter_values(parameters), routing)
 
 
 class Backend(StrEnum):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import Parameters, parameter_values
+from secondlook.cli.arguments import Parameters  # noqa: TC001 - typer reads it
 
 
 def attach(
@@ -79,6 +79,7 @@ def attach(
       secondlook attach my.index --url https://localhost:9200 --index products
       secondlook attach my.index --index products --query body.json --title '{{name}}' --replace
     """
+    from secondlook.retrieve.search_options import read_parameters
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.attach import attach_index
 
@@ -88,7 +89,7 @@ def attach(
         url=url,
         query=query,
         template=template,
-        parameters=parameter_values(param),
+        parameters=read_parameters(param or ()),
         text=text,
         title=title,
         id=id_,

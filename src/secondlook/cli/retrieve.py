@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import (
+from secondlook.cli.arguments import (  # noqa: TC001 - typer reads them
     Filters,
     Parameters,
     QueriesSource,
     Routing,
-    search_options,
 )
 
 
@@ -41,6 +40,7 @@ def retrieve(
 
       secondlook retrieve scifact.index queries.jsonl --judged qrels/test.tsv -o bm25.trec.gz
     """
+    from secondlook.retrieve.search_options import read_options
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.retrieve import retrieve as run
 
@@ -52,7 +52,7 @@ def retrieve(
         judged=judged,
         query_format=query_format,
         tag=tag,
-        options=search_options(filters, param, routing),
+        options=read_options(filters or (), param or (), routing),
         progress=Bars(),
     )
     typer.echo(result.summary())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import Filters, Parameters, Routing, search_options
+from secondlook.cli.arguments import Filters, Parameters, Routing  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,9 +39,10 @@ def search(
       secondlook search scifact.index "vitamin d and bone density" -k 5
       secondlook search scifact.index "vitamin d and bone density" --ranker my.ranker
     """
+    from secondlook.retrieve.search_options import read_options
     from secondlook.workflows.search import search as run
 
-    options = search_options(filters, param, routing)
+    options = read_options(filters or (), param or (), routing)
     result = run(folder, words, k=k, ranker=ranker, depth=depth, options=options)
     if as_json:
         typer.echo(json.dumps(result.to_list(), ensure_ascii=False))

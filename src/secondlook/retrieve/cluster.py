@@ -239,7 +239,8 @@ class Cluster:
             return Busy(f"{self._where} is overloaded or failing ({status}: {reason}): try later")
         if status == 400:
             cause = _refused_because(error)
-            return QueryRefused(f"{self._where} refused (400): {cause}", cause)
+            about = f"{subject}: {cause}" if subject else cause
+            return QueryRefused(f"{self._where} refused (400): {about}", cause)
         return EngineProblem(f"{self._where} refused ({status}): {reason}")
 
     def _problem(self, error: Exception) -> EngineProblem:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from secondlook.errors import WrongArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Self
 
 T = TypeVar("T")
@@ -59,6 +60,33 @@ class SearchOptions:
             items = value if isinstance(value, list) else [value]
             if not all(isinstance(item, str | int | float | None) for item in items):
                 raise WrongArgument(f"the parameter {name!r} takes a value or a list of values")
+
+
+def read_options(
+    filters: Iterable[str], parameters: Iterable[str], routing: str | None
+) -> SearchOptions:
+    """Options as a command line has them: JSON clauses, and parameters as NAME=VALUE."""
+    clauses = []
+    for clause in filters:
+        try:
+            clauses.append(json.loads(clause))
+        except ValueError as error:
+            raise WrongArgument(f"the filter {clause!r} is no JSON: {error}") from error
+    return SearchOptions(tuple(clauses), read_parameters(parameters), routing)
+
+
+def read_parameters(given: Iterable[str]) -> dict[str, Any]:
+    """Of NAME=VALUE, where a value is JSON if it can be read as such, and a text otherwise."""
+    values: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise WrongArgument(f"a parameter is written NAME=VALUE, not {item!r}")
+        try:
+            values[name] = json.loads(value)
+        except ValueError:
+            values[name] = value
+    return values
 
 
 @runtime_checkable
