@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opensearch_security import Security
 
 _NOBODY = 65534  # the engines refuse to run as root
-_START_SECONDS = 420  # on a busy machine
+_START_SECONDS = 900  # on a busy machine; a node that died is noticed at once
 
 
 class Unavailable(Exception):

@@ -213,7 +213,8 @@ class ElasticSecurity(Security):
             f"{user.name}_role": {"indices": [{"names": [user.indices], "privileges": ["read"]}]}
             for user in others
         }
-        (config / "roles.yml").write_text(json.dumps(roles))
+        lines = [f"{role}: {json.dumps(about)}\n" for role, about in roles.items()]
+        (config / "roles.yml").write_text("".join(lines))
         held = [f"superuser:{self.admin.name}", *(f"{u.name}_role:{u.name}" for u in others)]
         (config / "users_roles").write_text("".join(f"{line}\n" for line in held))
 

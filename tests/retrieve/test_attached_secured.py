@@ -11,7 +11,7 @@ import urllib.error
 import pytest
 
 import secondlook as sl
-from command_line import secondlook
+from command_line import in_process, secondlook
 from foreign_index import STORED, TEMPLATES, load, move, products, writes
 from opensearch_security import ADMIN, CLERK, SHOPPER
 from secondlook.errors import EngineProblem, IndexProblem, VanishedDocuments
@@ -283,7 +283,7 @@ def test_the_verbs_work_on_it_and_show_no_secret(shop, tmp_path):
     assert "documents as a re-ranker reads them" in said
     term = '{"range": {"price": {"lt": 50}}}'
     hits = json.loads(
-        secondlook(
+        in_process(
             "search", folder, "kettle", "--json", "--filter", term, "--param", 'brands=["acme"]'
         )
     )
@@ -291,11 +291,11 @@ def test_the_verbs_work_on_it_and_show_no_secret(shop, tmp_path):
     assert hits
     assert {known[hit["id"]]["brand"] for hit in hits} == {"acme"}
     assert all(known[hit["id"]]["price"] < 50 for hit in hits)
-    assert "did you mean 'brands'" in secondlook(
+    assert "did you mean 'brands'" in in_process(
         "search", folder, "kettle", "--param", "brand=acme", fails=True
     )
-    assert "only reads it" in secondlook("remove", folder, "p1", fails=True)
-    assert "600 documents, attached" in secondlook("doctor", "--index", folder)
+    assert "only reads it" in in_process("remove", folder, "p1", fails=True)
+    assert "600 documents, attached" in in_process("doctor", "--index", folder)
     written = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
     assert SHOPPER.password not in written + said
     assert read_card(folder).settings["name"] == "products"
