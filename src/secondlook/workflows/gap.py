@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from secondlook.progress import as_progress
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -29,7 +31,8 @@ def gap(
     from secondlook.evaluate.gap import domain_gap
     from secondlook.workflows.documents import documents_of
 
-    read = islice(documents_of(corpus, progress, corpus_format), documents or None)
+    first = islice(documents_of(corpus, None, corpus_format), documents or None)
+    read = as_progress(progress).track(first, "reading", "documents")
     texts = (f"{document.title} {document.text}" for document in read)
     return domain_gap(texts, _piece_counter(ranker) if ranker else None)
 
