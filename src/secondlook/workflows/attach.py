@@ -133,6 +133,8 @@ def attach_index(
 
     target = Path(folder)
     refuse_to_overwrite(target / CARD, replace=replace)
+    if target.is_dir() and any(path.name != CARD for path in target.iterdir()):
+        raise IndexProblem(f"{target} holds something else; name another folder")
     given = {
         "name": index,
         "discover": discover,

@@ -81,6 +81,7 @@ class Tuning(TuneFiles):
         retrieved = self.run("bm25", "train") if self.given_index else self.index
         asked: dict[str, tuple[str | int | None, Path]] = {
             "data": (str(self.data.resolve()), retrieved),
+            "index": (self._given_fingerprint(), retrieved),
             "base": (self.base, self.ranker("untuned")),
             "depth": (self.depth, self.results / "plan.json"),
             "clicks": (str(self.clicks.resolve()) if self.clicks else None, split),
@@ -88,8 +89,6 @@ class Tuning(TuneFiles):
             "overlap": (self.overlap, split),
         }
         judged = [*self.data.glob("queries.*"), *(self.data / "qrels").glob("*.t*")]
-        if self.given_index:
-            asked["index"] = self._index_fingerprint(), retrieved
         corpus = [] if self.given_index else [file_of(self.data, "corpus")]
         for name, paths, made in (
             ("the corpus", corpus, retrieved),
@@ -99,10 +98,11 @@ class Tuning(TuneFiles):
             asked[f"{CONTENTS}{name}"] = contents(paths), made
         claim(self.results, asked)
 
-    def _index_fingerprint(self) -> str:
+    def _given_fingerprint(self) -> str | None:
+        """Of the index that the user gave, if any."""
         from secondlook.retrieve.folder import read_card
 
-        return read_card(self.index).fingerprint
+        return read_card(self.given_index).fingerprint if self.given_index else None
 
     def _index(self) -> None:
         from secondlook.workflows.index import build_index
