@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def fetch_present(corpus: Corpus, doc_ids: Sequence[str]) -> Mapping[str, Document]:
     """The documents by id, without those that vanished from an index that others write to.
 
-    Raises MissingDocument where none is left, and for any that is missing from an index that only
-    its maker changes: then the ids are of another corpus.
+    Raises MissingDocument where none of several is left, and for any that is missing from an index
+    that only its maker changes: then the ids are of another corpus.
     """
     try:
         return dict(zip(doc_ids, corpus.fetch(doc_ids), strict=True))
     except VanishedDocuments as gone:
-        if not gone.found:
+        if not gone.found and len(doc_ids) > 1:
             raise MissingDocument(gone.doc_ids, gone.where) from gone
         found: Mapping[str, Document] = gone.found
         return found
