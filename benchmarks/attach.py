@@ -27,6 +27,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -434,6 +435,8 @@ def main() -> None:
     arguments.add_argument("--minutes", type=float, default=8)
     arguments.add_argument("--ranker", help="to serve; default: what `tune` made")
     arguments.add_argument("--elasticsearch", action="store_true")
+    arguments.add_argument("--nodes", type=int, default=3)
+    arguments.add_argument("--documents", type=int, help="only so many; default: all 27,413")
     asked = arguments.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
     os.environ["XDG_CONFIG_HOME"] = str(asked.work / "config")
@@ -444,14 +447,14 @@ def main() -> None:
         if asked.elasticsearch
         else FULL_OPENSEARCH.with_plugins("opensearch-security")
     )
-    nodes = 1 if asked.elasticsearch else 3
+    nodes = 1 if asked.elasticsearch else asked.nodes
     os.environ["OPENSEARCH_CA_CERTS"] = str(security.authority.certificate)
     os.environ.update(SHOPPER.environment)
     with Cluster(nodes, distribution=engine, security=security) as cluster:
         load(
             cluster,
             INDEX,
-            answers(asked.data),
+            islice(answers(asked.data), asked.documents),
             mapping=MAPPING,
             shards=3,
             replicas=min(1, nodes - 1),
