@@ -174,7 +174,7 @@ class Cluster:
         """What a node answers (the administrator), by urllib rather than by the code under test."""
         return self.send(node, "GET", path)
 
-    def send(self, node: int, method: str, path: str, body: Any = None, timeout: float = 10) -> Any:
+    def send(self, node: int, method: str, path: str, body: Any = None, timeout: float = 60) -> Any:
         """The same of any request; a text is sent as it is, for `_bulk`."""
         data = body if isinstance(body, str | None) else json.dumps(body)
         request, context = (
