@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from opensearch_cluster import ELASTICSEARCH, FULL_OPENSEARCH, Cluster, Unavailable
-from opensearch_security import Security
+from opensearch_security import ElasticSecurity, Security
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +80,20 @@ def elasticsearch() -> Iterator[Cluster]:
     """A real Elasticsearch node. It takes 600 MB to install, so its absence never fails a run."""
     try:
         cluster = Cluster(nodes=1, distribution=ELASTICSEARCH)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secured_elasticsearch(tmp_path_factory) -> Iterator[Cluster]:
+    """The same with TLS and users."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make certificates with")
+    security = ElasticSecurity(tmp_path_factory.mktemp("security") / "elastic-authority")
+    try:
+        cluster = Cluster(nodes=1, distribution=ELASTICSEARCH, security=security)
     except Unavailable as reason:
         pytest.skip(str(reason))
     with cluster:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opensearch_security import Security
 
 _NOBODY = 65534  # the engines refuse to run as root
-_START_SECONDS = 180
+_START_SECONDS = 900  # on a busy machine; a node that died is noticed at once
 
 
 class Unavailable(Exception):
@@ -58,7 +58,7 @@ class Distribution:
 
 
 _HERE = Path(__file__).parent
-_MODULES = ("analysis-common", "lang-painless", "reindex", "transport-netty4")
+_MODULES = ("analysis-common", "lang-mustache", "lang-painless", "reindex", "transport-netty4")
 
 OPENSEARCH = Distribution(
     name="opensearch",
@@ -172,13 +172,26 @@ class Cluster:
 
     def get(self, node: int, path: str) -> Any:
         """What a node answers (the administrator), by urllib rather than by the code under test."""
-        request, context = urllib.request.Request(self.urls[node] + path), None
+        return self.send(node, "GET", path)
+
+    def send(self, node: int, method: str, path: str, body: Any = None, timeout: float = 60) -> Any:
+        """The same of any request; a text is sent as it is, for `_bulk`."""
+        data = body if isinstance(body, str | None) else json.dumps(body)
+        request, context = (
+            urllib.request.Request(
+                self.urls[node] + path,
+                None if data is None else data.encode(),
+                {"content-type": "application/json"},
+                method=method,
+            ),
+            None,
+        )
         if self._security:
             admin = self._security.admin
             secret = b64encode(f"{admin.name}:{admin.password}".encode()).decode()
             request.add_header("authorization", f"Basic {secret}")
             context = ssl.create_default_context(cafile=self._security.authority.certificate)
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=timeout, context=context) as answer:
             return json.load(answer)
 
     def _unpack(self) -> None:

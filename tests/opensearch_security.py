@@ -27,6 +27,8 @@ class User:
     index_permissions: tuple[str, ...] = ()
     indices: str = "animals*"
     """Pattern of the names that the index permissions are for."""
+    hidden: tuple[str, ...] = ()
+    """Fields that the user does not see."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -58,6 +60,26 @@ READER = User(
 )
 """May do what the same page asks for to search one."""
 
+SHOPPER = User(
+    "shopper",
+    "shopper-secret-4",
+    "$2y$04$abcdefghijklmnopqrstuu6MbwYDiUbFOyp0apQNJckDzfZl093xu",
+    (),
+    ("read",),
+    "products*",
+)
+"""May read one index, and nothing else: no right on the cluster, not even to read the mapping."""
+CLERK = User(
+    "clerk",
+    "clerk-secret-5",
+    "$2y$04$bbcdefghijklmnopqrstuumAIzHmZNfa/sAH4F.XXmeWd/BC2sYtS",
+    ("indices:data/read/search/template",),
+    ("read", "indices:admin/mappings/get"),
+    "products*",
+    hidden=("description",),
+)
+"""May read all fields but one."""
+
 
 class Authority:
     """A certificate authority in a folder of its own."""
@@ -73,8 +95,11 @@ class Authority:
             "-out", self.certificate, "-keyout", self._key,
         )  # fmt: skip
 
-    def issue(self, name: str, valid_for: str) -> tuple[Path, Path]:
-        """Certificate and key, valid for such as `IP:127.0.0.1` or `DNS:localhost`."""
+    def issue(self, name: str, valid_for: str, *dates: str) -> tuple[Path, Path]:
+        """Certificate and key, valid for such as `IP:127.0.0.1` or `DNS:localhost`.
+
+        `dates` are what openssl says of its validity: two days from now on.
+        """
         certificate, key = self._folder / f"{name}.pem", self._folder / f"{name}-key.pem"
         request, extensions = self._folder / "request.pem", self._folder / "extensions"
         extensions.write_text(f"subjectAltName={valid_for}\n")
@@ -84,7 +109,8 @@ class Authority:
         )  # fmt: skip
         _openssl(
             "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key,
-            "-CAcreateserial", "-days", "2", "-extfile", extensions, "-out", certificate,
+            "-CAcreateserial", *(dates or ("-days", "2")), "-extfile", extensions,
+            "-out", certificate,
         )  # fmt: skip
         return certificate, key
 
@@ -92,11 +118,18 @@ class Authority:
 class Security:
     """What a cluster needs to be secured: certificates for 127.0.0.1 alone, users and roles."""
 
-    def __init__(self, folder: Path, users: tuple[User, ...] = (ADMIN, WRITER, READER)) -> None:
+    def __init__(
+        self, folder: Path, users: tuple[User, ...] = (ADMIN, WRITER, READER, SHOPPER, CLERK)
+    ) -> None:
         self.users = users
         self.admin = users[0]
         self.authority = Authority(folder)
         self._node = self.authority.issue("node", "IP:127.0.0.1")
+
+    @property
+    def certificate(self) -> Path:
+        """What the nodes show."""
+        return self._node[0]
 
     def settings(self) -> dict[str, str]:
         """For opensearch.yml; JSON is YAML too."""
@@ -133,6 +166,7 @@ class Security:
                     {
                         "index_patterns": [user.indices],
                         "allowed_actions": list(user.index_permissions),
+                        "fls": [f"~{field}" for field in user.hidden],
                     }
                 ],
             }
@@ -146,6 +180,43 @@ class Security:
         ):
             about = {"_meta": {"type": kind, "config_version": 2}}
             (folder / f"{name}.yml").write_text(json.dumps(about | content))
+
+
+class ElasticSecurity(Security):
+    """The same for Elasticsearch, whose users and roles are files of its own."""
+
+    def settings(self) -> dict[str, str]:
+        """For elasticsearch.yml."""
+        tls = {
+            f"xpack.security.{layer}.ssl.{key}": value
+            for layer in ("transport", "http")
+            for key, value in {
+                "enabled": "true",
+                "certificate": "node.pem",
+                "key": "node-key.pem",
+                "certificate_authorities": "ca.pem",
+            }.items()
+        }
+        return tls | {
+            "xpack.security.enabled": "true",
+            "xpack.security.transport.ssl.verification_mode": "certificate",
+        }
+
+    def write(self, config: Path, home: Path) -> None:
+        """Certificates, users and roles into a node's folder of settings."""
+        for path in (*self._node, self.authority.certificate):
+            shutil.copy(path, config)
+        lines = [f"{user.name}:{user.hashed.replace('$2y$', '$2a$')}\n" for user in self.users]
+        (config / "users").write_text("".join(lines))
+        others = [user for user in self.users if user is not self.admin]
+        roles = {
+            f"{user.name}_role": {"indices": [{"names": [user.indices], "privileges": ["read"]}]}
+            for user in others
+        }
+        lines = [f"{role}: {json.dumps(about)}\n" for role, about in roles.items()]
+        (config / "roles.yml").write_text("".join(lines))
+        held = [f"superuser:{self.admin.name}", *(f"{u.name}_role:{u.name}" for u in others)]
+        (config / "users_roles").write_text("".join(f"{line}\n" for line in held))
 
 
 def _openssl(*arguments: object) -> None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 ROOT = Path(__file__).parent.parent
-CLUSTER = re.compile(r"[(,] ?(three_nodes|secured|elasticsearch)[,)]|fixturevalue\(.three_nodes")
+CLUSTER = re.compile(
+    r"[(,] ?(three_nodes|secured|(secured_)?elasticsearch)[,)]|fixturevalue\(.three_nodes"
+)
 """A fixture that is a cluster, as an argument of a test."""
 
 

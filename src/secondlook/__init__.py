@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from secondlook.score.open_ranker import open_ranker
     from secondlook.score.ranker import Ranker
     from secondlook.score.remote_ranker import RemoteRanker
+    from secondlook.workflows.attach import attach_index
     from secondlook.workflows.bakeoff import bakeoff
     from secondlook.workflows.compare import compare
     from secondlook.workflows.distil import distil
@@ -48,6 +49,7 @@ __all__ = [
     "SearchIndex",
     "SecondlookError",
     "__version__",
+    "attach_index",
     "bakeoff",
     "build_index",
     "compare",
@@ -75,6 +77,7 @@ _LATE = {
     "RemoteRanker": "score.remote_ranker:RemoteRanker",
     "Run": "data.run:Run",
     "SearchIndex": "retrieve.search_index:SearchIndex",
+    "attach_index": "workflows.attach:attach_index",
     "bakeoff": "workflows.bakeoff:bakeoff",
     "build_index": "workflows.index:build_index",
     "compare": "workflows.compare:compare",

@@ -6,8 +6,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+    from typing import Any
 
 
 class SecondlookError(Exception):
@@ -29,6 +30,14 @@ class MissingDocument(SecondlookError):
             f"{where} does not hold {shown}{more}; is the run from another corpus, or the index "
             "older than the run? Re-index the corpus the run was made from"
         )
+
+
+class VanishedDocuments(MissingDocument):
+    """Documents that an index which others write to no longer holds; the rest were `found`."""
+
+    def __init__(self, doc_ids: Iterable[str], where: str, found: Mapping[str, Any]) -> None:
+        super().__init__(doc_ids, where)
+        self.where, self.found = where, found
 
 
 class MissingQuery(SecondlookError):
@@ -125,6 +134,18 @@ class RemoteProblem(SecondlookError):
 
 class CostLimitReached(RemoteProblem):
     """The next request to a remote re-ranker would cost more than may be spent."""
+
+
+class Forbidden(EngineProblem):
+    """A request that the user has no right to."""
+
+
+class QueryRefused(EngineProblem):
+    """A search that the engine does not understand; `reason` is in its own words."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class CheckpointProblem(SecondlookError):

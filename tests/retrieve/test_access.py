@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
+import ssl
 import stat
+import time
 
 import pytest
 
@@ -22,8 +26,8 @@ BASIC = "Basic ZXZlOnMzY3JldA=="
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     """No cluster is known, and nothing is set, but what a test says."""
-    for name in ("URL", "USERNAME", "PASSWORD", "API_KEY", "CA_CERTS", "VERIFY_CERTS"):
-        monkeypatch.delenv(f"OPENSEARCH_{name}", raising=False)
+    for name in [name for name in os.environ if name.startswith(("OPENSEARCH_", "AWS_"))]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path / "config" / "secondlook" / "clusters.txt"
 
@@ -57,7 +61,12 @@ def connected(url, environment):
 
 
 @pytest.mark.parametrize(
-    ("environment", "header"), [(PASSWORD, BASIC), ({"OPENSEARCH_API_KEY": "a2V5"}, "ApiKey a2V5")]
+    ("environment", "header"),
+    [
+        (PASSWORD, BASIC),
+        ({"OPENSEARCH_API_KEY": "a2V5"}, "ApiKey a2V5"),
+        ({"OPENSEARCH_TOKEN": "t0ken"}, "Bearer t0ken"),
+    ],
 )
 def test_credentials_come_from_the_environment(node, environment, header, caplog):
     caplog.set_level("DEBUG")
@@ -76,6 +85,10 @@ def test_credentials_come_from_the_environment(node, environment, header, caplog
         {"OPENSEARCH_USERNAME": "eve"},
         {"OPENSEARCH_PASSWORD": "s3cret"},
         {"OPENSEARCH_API_KEY": "a2V5", "OPENSEARCH_USERNAME": "eve"},
+        {"OPENSEARCH_API_KEY": "a2V5", "OPENSEARCH_TOKEN": "t0ken"},
+        {"OPENSEARCH_AWS_REGION": "eu-west-1", "OPENSEARCH_USERNAME": "eve"},
+        {"OPENSEARCH_CERT_FINGERPRINT": "12:34"},
+        {"OPENSEARCH_CREDENTIALS_FILE": "/nowhere/at/all"},
         {"OPENSEARCH_VERIFY_CERTS": "no"},
         {"OPENSEARCH_URL": "search:9200"},
     ],
@@ -290,3 +303,59 @@ def test_a_folder_with_settings_that_make_no_sense_is_one_line(node, wrong, tmp_
     folder = folder_of(tmp_path / "index", node.url, **wrong)
     with pytest.raises(IndexProblem, match=rf"{next(iter(wrong))}: .*--replace"):
         OpenSearchIndex.open(folder)
+
+
+def test_credentials_may_come_from_a_file(node, tmp_path):
+    file = tmp_path / "credentials"
+    file.write_text("# ours\nOPENSEARCH_USERNAME=eve\nexport OPENSEARCH_PASSWORD='s3cret'\n")
+    connected(node.url, {"OPENSEARCH_CREDENTIALS_FILE": str(file)}).ask("GET", "/")
+    assert node.credentials == {BASIC}
+    changed = {"OPENSEARCH_CREDENTIALS_FILE": str(file), "OPENSEARCH_PASSWORD": "other"}
+    assert Access.from_environment(changed).authorization != BASIC  # the environment goes first
+    file.write_text("s3cret\n")
+    with pytest.raises(EngineProblem, match=r"credentials:1: write OPENSEARCH_USERNAME") as said:
+        Access.from_environment({"OPENSEARCH_CREDENTIALS_FILE": str(file)})
+    assert "s3cret" not in str(said.value)
+
+
+def test_requests_are_signed_for_aws_with_the_credentials_of_the_machine(node, monkeypatch):
+    pytest.importorskip("botocore")
+    for name, value in {"ACCESS_KEY_ID": "AKID", "SECRET_ACCESS_KEY": "s3cret"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    connected(node.url, {"OPENSEARCH_AWS_REGION": "eu-west-1"}).ask("GET", "/", format="json")
+    (signature,) = node.credentials
+    assert signature.startswith("AWS4-HMAC-SHA256 Credential=AKID/")
+    assert "/eu-west-1/es/aws4_request" in signature
+    assert "s3cret" not in signature
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    with pytest.raises(EngineProblem, match="there are no AWS credentials"):
+        connected(node.url, {"OPENSEARCH_AWS_REGION": "eu-west-1"})
+
+
+def test_a_certificate_that_has_expired_is_told_as_such(authority):
+    expired = authority.issue("expired", "IP:127.0.0.1", "-days", "0")
+    time.sleep(1.1)
+    trusted = {"OPENSEARCH_CA_CERTS": str(authority.certificate)}
+    with (
+        listening(tls=expired) as node,
+        pytest.raises(EngineProblem, match=r"has expired.*have it renewed"),
+    ):
+        connected(node.url, trusted).ask("GET", "/")
+    assert node.asked == []
+
+
+def test_only_pinned_certificates_are_trusted(certificate, authority):
+    shown = ssl.PEM_cert_to_DER_cert(certificate[0].read_text())
+    pin = hashlib.sha256(shown).hexdigest()
+    trusted = {"OPENSEARCH_CA_CERTS": str(authority.certificate)}
+    with listening(tls=certificate) as node:
+        connected(node.url, {"OPENSEARCH_CERT_FINGERPRINT": f"{pin[::-1]},{pin}"}).ask("GET", "/")
+        asked = len(node.asked)
+        with pytest.raises(EngineProblem, match=f"not a pinned one, its SHA-256 is {pin}"):
+            connected(node.url, {**trusted, "OPENSEARCH_CERT_FINGERPRINT": pin[::-1]}).ask(
+                "GET", "/"
+            )
+        assert len(node.asked) == asked

@@ -8,6 +8,7 @@ import sys
 from secondlook.cli import (
     ablate,
     add,
+    attach,
     bakeoff,
     bench,
     calibrate,
@@ -57,6 +58,7 @@ app = VerbApp(
 )
 
 app.command(rich_help_panel="Search")(index.index)
+app.command(rich_help_panel="Search")(attach.attach)
 app.command(rich_help_panel="Search")(search.search)
 app.command(rich_help_panel="Search")(retrieve.retrieve)
 app.command(rich_help_panel="Search")(rerank.rerank)

@@ -52,6 +52,27 @@ ReportTo = Annotated[
     list[str] | None, typer.Option(help="Experiment tracker: tensorboard, mlflow or wandb.")
 ]
 
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="JSON",
+        help="""Condition on the hits of an attached index, as '{"term": {"brand": "acme"}}'; repeat
+        for more.""",
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="Value for a placeholder of an attached index's query template; repeat for more.",
+    ),
+]
+Routing = Annotated[
+    str | None, typer.Option(help="Routing value of the search, on an attached index.")
+]
+
 Replace = Annotated[bool, typer.Option("--replace", help="Overwrite OUTPUT if it exists.")]
 
 

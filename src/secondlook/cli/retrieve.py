@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import QueriesSource  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import (  # noqa: TC001 - typer reads them
+    Filters,
+    Parameters,
+    QueriesSource,
+    Routing,
+)
 
 
 def retrieve(
@@ -22,6 +27,9 @@ def retrieve(
         str, typer.Option("--format", help="Format of the queries; auto detects it.")
     ] = "auto",
     tag: Annotated[str, typer.Option(help="Run tag in a TREC file.")] = "secondlook",
+    filters: Filters = None,
+    param: Parameters = None,
+    routing: Routing = None,
 ) -> None:
     """Retrieve the top-k documents for each query and write a TREC run.
 
@@ -32,6 +40,7 @@ def retrieve(
 
       secondlook retrieve scifact.index queries.jsonl --judged qrels/test.tsv -o bm25.trec.gz
     """
+    from secondlook.retrieve.search_options import read_options
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.retrieve import retrieve as run
 
@@ -43,6 +52,7 @@ def retrieve(
         judged=judged,
         query_format=query_format,
         tag=tag,
+        options=read_options(filters or (), param or (), routing),
         progress=Bars(),
     )
     typer.echo(result.summary())

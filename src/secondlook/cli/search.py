@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import Filters, Parameters, Routing  # noqa: TC001 - typer reads them
+
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
@@ -22,6 +24,9 @@ def search(
     k: Annotated[int, typer.Option("-k", help="Results to show.", min=1)] = 10,
     ranker: Annotated[str | None, typer.Option(help="Re-rank with this re-ranker.")] = None,
     depth: Annotated[int, typer.Option(help="First-stage candidates to re-rank.", min=1)] = 100,
+    filters: Filters = None,
+    param: Parameters = None,
+    routing: Routing = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Search an index and show the top results, matched words highlighted.
@@ -34,9 +39,11 @@ def search(
       secondlook search scifact.index "vitamin d and bone density" -k 5
       secondlook search scifact.index "vitamin d and bone density" --ranker my.ranker
     """
+    from secondlook.retrieve.search_options import read_options
     from secondlook.workflows.search import search as run
 
-    result = run(folder, words, k=k, ranker=ranker, depth=depth)
+    options = read_options(filters or (), param or (), routing)
+    result = run(folder, words, k=k, ranker=ranker, depth=depth, options=options)
     if as_json:
         typer.echo(json.dumps(result.to_list(), ensure_ascii=False))
     elif not result.hits:

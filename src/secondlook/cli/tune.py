@@ -32,7 +32,8 @@ def tune(
         Path,
         typer.Argument(
             help="Data folder with corpus.jsonl, queries.jsonl and qrels/train.tsv; optionally "
-            "qrels/dev.tsv and test.tsv. With --clicks or --expander the corpus is enough.",
+            "qrels/dev.tsv and test.tsv. With --clicks or --expander the corpus is enough; with "
+            "--index it needs none.",
             show_default=False,
         ),
     ],
@@ -57,6 +58,10 @@ def tune(
     ship: Annotated[
         bool, typer.Option("--ship", help="Write OUTPUT/ranker whatever the verdict.")
     ] = False,
+    index: Annotated[
+        Path | None,
+        typer.Option(help="Search this index, such as an attached one, instead of corpus.jsonl."),
+    ] = None,
     clicks: Annotated[
         Path | None,
         typer.Option(help="Train on this click log instead of judgments; see `secondlook clicks`."),
@@ -101,6 +106,7 @@ def tune(
       secondlook tune my-data -o tuned --base intfloat/e5-small
           --base cross-encoder/ms-marco-MiniLM-L6-v2
       secondlook tune my-data -o by-clicks --clicks log.jsonl.gz
+      secondlook tune judged -o tuned --index my.index
       secondlook serve tuned/ranker --index tuned/stages/index
     """
     from rich.console import Console
@@ -117,6 +123,7 @@ def tune(
         minutes=minutes,
         depth=depth,
         ship=ship,
+        index=index,
         clicks=clicks,
         expander=expander,
         overlap=overlap.value,

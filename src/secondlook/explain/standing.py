@@ -9,6 +9,7 @@ import numpy as np
 from secondlook.errors import SecondlookError
 from secondlook.explain.findings import Standing
 from secondlook.rank.fusion import shares
+from secondlook.rank.present import fetch_present, still_there
 
 if TYPE_CHECKING:
     from secondlook.score.open_ranker import AnyRanker
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 def standing(query: Query, doc_id: str, engine: Engine, ranker: AnyRanker, depth: int) -> Standing:
     """The document's places and the parts of its final score among the best `depth` hits."""
     (first,) = engine.retrieve([query], depth)
+    texts = fetch_present(engine, [hit.doc_id for hit in first.hits])
+    first = still_there(first, texts)
     ids = [hit.doc_id for hit in first.hits]
     if doc_id not in ids:
         raise SecondlookError(
@@ -28,7 +31,7 @@ def standing(query: Query, doc_id: str, engine: Engine, ranker: AnyRanker, depth
             "take a greater depth"
         )
     place = ids.index(doc_id)
-    scores = ranker.score([(query, text) for text in engine.fetch(ids)])
+    scores = ranker.score([(query, text) for text in map(texts.__getitem__, ids)])
     parts = {"second look": scores.astype(np.float64)}
     if ranker.fusion is not None:
         of_first, of_second = shares([hit.score for hit in first.hits], scores, ranker.fusion)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from secondlook.rank.fusion import second_look
+from secondlook.rank.present import fetch_present, still_there
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -38,9 +39,13 @@ def rerank(
     scorer: Scorer,
     fusion: Fusion | None = None,
 ) -> list[Ranking]:
-    """The same hits, scored anew. All pairs are scored in one batch; texts are fetched once."""
+    """The same hits, scored anew. All pairs are scored in one batch; texts are fetched once.
+
+    Hits whose documents have vanished from a live index are left out.
+    """
     wanted = dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits)
-    texts = dict(zip(wanted, corpus.fetch(list(wanted)), strict=True))
+    texts = fetch_present(corpus, list(wanted))
+    rankings = [still_there(ranking, texts) for ranking in rankings]
     pairs = [
         (query, texts[hit.doc_id])
         for query, ranking in zip(queries, rankings, strict=True)
@@ -67,7 +72,7 @@ def _with_tail(ranking: Ranking, first: Ranking) -> Ranking:
     rest = [hit.doc_id for hit in first.hits if hit.doc_id not in seen]
     if not rest:
         return ranking
-    lowest = ranking.hits[-1].score
+    lowest = ranking.hits[-1].score if ranking.hits else 0.0  # all of them vanished since
     step = max(1.0, abs(lowest) * 1e-6)  # trec_eval reads single precision
     tail = (Hit(doc_id, lowest - step * below) for below, doc_id in enumerate(rest, start=1))
     return Ranking(ranking.query_id, (*ranking.hits, *tail))

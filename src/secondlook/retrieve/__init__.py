@@ -26,8 +26,12 @@ def open_updatable(folder: Path) -> UpdatableIndex:
     """The same, of an engine whose documents can change."""
     index = open_index(folder)
     if not isinstance(index, UpdatableIndex):
+        advice = getattr(
+            index,
+            "how_to_change",
+            f"build it anew from the changed corpus: secondlook index CORPUS {folder} --replace",
+        )
         raise IndexProblem(
-            f"{folder} is a {index.card.engine} index, which cannot change; build it anew from the "
-            f"changed corpus: secondlook index CORPUS {folder} --replace"
+            f"{folder} is a {index.card.engine} index, which cannot change; {advice}"
         )
     return index

@@ -8,7 +8,6 @@ certificates are checked: all of that comes from the environment.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 
 from secondlook.data.durable import write_at_once
 from secondlook.errors import EngineProblem
+from secondlook.retrieve.credentials import AwsSigning, fingerprints, signing, with_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,23 +36,36 @@ class Access:
     urls: tuple[str, ...] = ()
     """OPENSEARCH_URL: where the cluster is, whatever an index folder says."""
     authorization: str | None = field(default=None, repr=False)
+    aws: AwsSigning | None = None
+    """How requests are signed instead, for a cluster of AWS."""
     authority: str | None = None
     """The file of the certificate authority to trust; None for the usual ones."""
     verify: bool = True
+    pins: frozenset[str] = frozenset()
+    """SHA-256 fingerprints of the only certificates to trust, whoever issued them."""
     known: Path | None = None
     """The user's file of clusters; None where there is no home to keep it in."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Access:
         """Raises EngineProblem for settings that contradict each other."""
+        environ = with_file(environ)
         urls = environ.get("OPENSEARCH_URL", "").replace(",", " ").split()
+        authorization, aws = signing(environ)
         return cls(
             urls=plain_urls(urls),
-            authorization=_authorization(environ),
+            authorization=authorization,
+            aws=aws,
             authority=environ.get("OPENSEARCH_CA_CERTS") or None,
             verify=_verify(environ.get("OPENSEARCH_VERIFY_CERTS", "true")),
+            pins=fingerprints(environ.get("OPENSEARCH_CERT_FINGERPRINT", "")),
             known=_known_file(environ),
         )
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether there is anything that may go to clusters of the user's only."""
+        return self.authorization is not None or self.aws is not None
 
     def may_receive(self, url: str) -> bool:
         """Whether the user has named this host, port and scheme."""
@@ -65,7 +78,7 @@ class Access:
         """
         before = self._remembered()
         after = before | set(map(origin, urls))
-        if self.known is None or self.authorization is None or after == before:
+        if self.known is None or not self.has_credentials or after == before:
             return
         with suppress(OSError):
             self.known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -94,9 +107,9 @@ class Route:
     @classmethod
     def named_by_user(cls, access: Access, urls: tuple[str, ...]) -> Route:
         """Urls that the user typed; raises EngineProblem where they would leak credentials."""
-        if access.authorization:
+        if access.has_credentials:
             _refuse_unencrypted(urls)
-        return cls(urls, access=access, authorized=access.authorization is not None)
+        return cls(urls, access=access, authorized=access.has_credentials)
 
     @classmethod
     def named_by_folder(
@@ -109,7 +122,7 @@ class Route:
         """
         if access.urls:
             return cls.named_by_user(access, access.urls)
-        if access.authorization:
+        if access.has_credentials:
             trusted = tuple(filter(access.may_receive, urls))
             trusted_others = tuple(filter(access.may_receive, others))
             if trusted or trusted_others:
@@ -120,7 +133,7 @@ class Route:
     @property
     def withheld(self) -> bool:
         """Whether there are credentials that these nodes do not get."""
-        return self.access.authorization is not None and not self.authorized
+        return self.access.has_credentials and not self.authorized
 
     @property
     def may_follow(self) -> bool:
@@ -169,8 +182,8 @@ def _refuse_unencrypted(urls: Iterable[str]) -> None:
         if urlsplit(url).scheme != "https" and not _is_loopback(urlsplit(url).hostname or ""):
             raise EngineProblem(
                 f"credentials are set, and {url} is not encrypted: give an https url, or unset "
-                "OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD and OPENSEARCH_API_KEY for a cluster "
-                "without users"
+                "OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD, OPENSEARCH_API_KEY, OPENSEARCH_TOKEN "
+                "and OPENSEARCH_AWS_REGION for a cluster without users"
             )
 
 
@@ -179,21 +192,6 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _authorization(environ: Mapping[str, str]) -> str | None:
-    user, password, key = (
-        environ.get(f"OPENSEARCH_{name}") for name in ("USERNAME", "PASSWORD", "API_KEY")
-    )
-    if key and (user or password):
-        raise EngineProblem(
-            "both OPENSEARCH_API_KEY and OPENSEARCH_USERNAME or _PASSWORD are set: unset one kind"
-        )
-    if bool(user) != bool(password):
-        raise EngineProblem("set both OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD, or neither")
-    if key:
-        return f"ApiKey {key}"
-    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}" if user else None
 
 
 def _verify(said: str) -> bool:

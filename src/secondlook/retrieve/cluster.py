@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field, field_validator
 
 from secondlook.analyze import DEFAULT
-from secondlook.errors import EngineProblem, MissingExtra
+from secondlook.errors import EngineProblem, Forbidden, MissingExtra, QueryRefused
 from secondlook.recipe import Settings
 from secondlook.retrieve.access import plain_urls
 
@@ -87,6 +87,18 @@ LOADING = Patience(retries=12, timeout=120.0)
 """Hours of work are at stake: outlast a node's restart (two to three minutes)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a user can do about a refusal, which depends on whose index it is."""
+
+    forbidden: str = (
+        "give the user or key the right to create, write, read and manage the index and its "
+        "aliases, or lift the block it names"
+    )
+    missing: str = "has lost the index"
+    lost: str = "make it anew with secondlook index CORPUS INDEX"
+
+
 class Busy(EngineProblem):
     """A refusal that another attempt may cure."""
 
@@ -101,8 +113,10 @@ class Cluster:
         patience: Patience = ASKING,
         sleep: Callable[[float], object] | None = None,
         rng: random.Random | None = None,
+        advice: Advice = Advice(),  # noqa: B008 - frozen
     ) -> None:
         self.route = route
+        self._advice = advice
         self._transport = transport
         self._where = ", ".join(route.named)
         self._patience = patience
@@ -111,21 +125,21 @@ class Cluster:
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
 
     @classmethod
-    def connect(cls, route: Route) -> Cluster:
+    def connect(cls, route: Route, advice: Advice = Advice()) -> Cluster:  # noqa: B008 - frozen
         """Ready to ask; the first request tells whether anybody is there."""
         try:
             from secondlook.retrieve.connection import transport
         except ImportError as error:
             raise MissingExtra("opensearch", "the OpenSearch engine") from error
-        return cls(route, transport(route))
+        return cls(route, transport(route), advice=advice)
 
     def with_patience(self, patience: Patience) -> Cluster:
         """The same connections, asked for longer or shorter."""
-        return Cluster(self.route, self._transport, patience)
+        return Cluster(self.route, self._transport, patience, advice=self._advice)
 
     def with_others(self, urls: tuple[str, ...]) -> Cluster:
         """The same cluster, with these nodes to fall back on."""
-        return Cluster.connect(replace(self.route, others=urls))
+        return Cluster.connect(replace(self.route, others=urls), self._advice)
 
     def at(self, url: str) -> Cluster:
         """One node of this cluster, reached as the others are."""
@@ -201,17 +215,14 @@ class Cluster:
         if status == 401:
             return EngineProblem(
                 f"{self._where} refused the credentials: set OPENSEARCH_USERNAME and "
-                "OPENSEARCH_PASSWORD, or OPENSEARCH_API_KEY, in the environment"
+                "OPENSEARCH_PASSWORD, or OPENSEARCH_API_KEY, or OPENSEARCH_TOKEN, in the "
+                "environment or in the file that OPENSEARCH_CREDENTIALS_FILE names"
             )
         if status == 403:
-            return EngineProblem(
-                f"{self._where} forbids this ({reason}): give the user or key the right to create, "
-                "write, read and manage the index and its aliases, or lift the block it names"
-            )
+            return Forbidden(f"{self._where} forbids this ({reason}): {self._advice.forbidden}")
         if status == 404:
             return EngineProblem(
-                f"{self._where} has lost the index ({reason}): "
-                "make it anew with secondlook index CORPUS INDEX"
+                f"{self._where} {self._advice.missing} ({reason}): {self._advice.lost}"
             )
         if status == 413:
             return EngineProblem(
@@ -226,16 +237,20 @@ class Cluster:
             )
         if status in _BUSY:
             return Busy(f"{self._where} is overloaded or failing ({status}: {reason}): try later")
+        if status == 400:
+            cause = _refused_because(error)
+            about = f"{subject}: {cause}" if subject else cause
+            return QueryRefused(f"{self._where} refused (400): {about}", cause)
         return EngineProblem(f"{self._where} refused ({status}): {reason}")
 
     def _problem(self, error: Exception) -> EngineProblem:
         from opensearchpy import exceptions
 
         if isinstance(error, exceptions.SSLError):
+            cause = _short(error.error)
             return EngineProblem(
-                f"the certificate of {self._where} cannot be trusted ({_short(error.error)}): name "
-                "the file of its authority in OPENSEARCH_CA_CERTS, and the host as the certificate "
-                "does"
+                f"the certificate of {self._where} cannot be trusted ({cause}): "
+                f"{_certificate_advice(cause)}"
             )
         if isinstance(error, exceptions.ConnectionTimeout):
             return Busy(
@@ -261,6 +276,31 @@ class Cluster:
             f"{self._where} answers, but not as a search engine does ({_short(answer)}): is the "
             "url right, or is there a proxy or a sign-in page before the cluster?"
         )
+
+
+def _certificate_advice(cause: str) -> str:
+    if "expired" in cause or "not yet valid" in cause:
+        return (
+            "its dates are past or to come: have it renewed on the cluster, or set this machine's "
+            "clock right"
+        )
+    if "pinned" in cause:
+        return (
+            "if the certificate was renewed, and the new fingerprint comes from whoever did it, "
+            "set OPENSEARCH_CERT_FINGERPRINT to it"
+        )
+    return (
+        "name the file of its authority in OPENSEARCH_CA_CERTS, and the host as the certificate "
+        "does"
+    )
+
+
+def _refused_because(error: object) -> str:
+    """What is wrong with a request: the root cause itself, which says more than its own causes."""
+    if not isinstance(error, dict):
+        return _short(error)
+    roots = error.get("root_cause") or [error]
+    return f"{roots[0].get('type', 'error')}: {roots[0].get('reason', 'no reason given')}"
 
 
 def _reason(error: object) -> str:

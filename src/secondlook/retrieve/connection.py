@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from functools import partial
@@ -10,23 +11,39 @@ from typing import TYPE_CHECKING, Any
 from opensearchpy import OpenSearch, Urllib3HttpConnection
 from opensearchpy.connection_pool import RoundRobinSelector
 from opensearchpy.exceptions import ConnectionTimeout
-from urllib3 import Timeout
+from urllib3 import HTTPSConnectionPool, Timeout
+from urllib3.connection import HTTPSConnection
+from urllib3.exceptions import SSLError
 
+from secondlook.errors import EngineProblem, MissingExtra
 from secondlook.retrieve.access import origin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from secondlook.retrieve.access import Route
+    from secondlook.retrieve.credentials import AwsSigning
 
 _CONNECT_SECONDS = 5.0  # a machine that lost its power does not refuse, it says nothing
 _REST_SECONDS = 60.0  # as long as the client rests a node that refused a connection
 
 
 class Connection(Urllib3HttpConnection):
-    """One node. Gives up on connecting soon, and remembers when it did not answer in time."""
+    """One node. Gives up on connecting soon, and remembers when it did not answer in time.
+
+    With `pins`, only certificates of these SHA-256 fingerprints are trusted.
+    """
 
     slow_until = 0.0
+
+    def __init__(self, *arguments: Any, pins: frozenset[str], **options: Any) -> None:  # noqa: ANN401 - the client's
+        self._pins = pins
+        super().__init__(*arguments, **options)
+
+    def _create_urllib3_pool(self) -> None:
+        super()._create_urllib3_pool()
+        if self._pins and isinstance(self.pool, HTTPSConnectionPool):
+            self.pool.ConnectionCls = pinned(self._pins)
 
     def perform_request(
         self,
@@ -46,6 +63,39 @@ class Connection(Urllib3HttpConnection):
         except ConnectionTimeout:
             self.slow_until = time.monotonic() + _REST_SECONDS
             raise
+
+
+def pinned(pins: frozenset[str]) -> type[HTTPSConnection]:
+    """Connections that end before a request is sent, unless the certificate is one of these."""
+
+    class PinnedConnection(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            shown = self.sock.getpeercert(binary_form=True)  # type: ignore[union-attr]
+            fingerprint = hashlib.sha256(shown).hexdigest()
+            if fingerprint not in pins:
+                self.close()
+                raise SSLError(f"it is not a pinned one, its SHA-256 is {fingerprint}")
+            self.is_verified = True
+
+    return PinnedConnection
+
+
+def signer(aws: AwsSigning) -> Any:  # noqa: ANN401 - opensearch-py's
+    """Signs requests with the AWS credentials that this machine has."""
+    try:
+        from botocore.session import Session
+    except ImportError as error:
+        raise MissingExtra("aws", "signing requests for AWS") from error
+    from opensearchpy import Urllib3AWSV4SignerAuth
+
+    credentials = Session().get_credentials()
+    if credentials is None:
+        raise EngineProblem(
+            "OPENSEARCH_AWS_REGION is set, and there are no AWS credentials: set AWS_PROFILE, or "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    return Urllib3AWSV4SignerAuth(credentials, aws.region, aws.service)
 
 
 class NamedFirst(RoundRobinSelector):
@@ -72,15 +122,20 @@ def transport(route: Route) -> Any:  # noqa: ANN401 - opensearch-py's
         logger.addHandler(logging.NullHandler())
     urls = list(dict.fromkeys((*route.named, *route.others)))
     access = route.access
+    headers = None
+    if route.authorized and access.authorization:
+        headers = {"authorization": access.authorization}
     return OpenSearch(
         urls,
         connection_class=Connection,
         selector_class=partial(NamedFirst, frozenset(map(origin, route.named))),
-        verify_certs=access.verify,
+        pins=access.pins,
+        verify_certs=access.verify and not access.pins,  # a pin says more than an authority
         ca_certs=access.authority,
         ssl_show_warn=False,  # whoever turned the check off in the environment knows
         max_retries=len(urls) - 1,  # at once, on the other nodes; then patience
         retry_on_status=(),
         pool_maxsize=16,
-        headers={"authorization": access.authorization} if route.authorized else None,
+        http_auth=signer(access.aws) if route.authorized and access.aws else None,
+        headers=headers,
     ).transport

@@ -60,6 +60,7 @@ ENGINES: Registry[type[Engine]] = Registry(
     {
         "bm25s": "secondlook.retrieve.bm25:Bm25Index",
         "opensearch": "secondlook.retrieve.opensearch:OpenSearchIndex",
+        "attached": "secondlook.retrieve.attached:AttachedIndex",
     },
 )
 

@@ -9,10 +9,11 @@ from secondlook.data.conversions import load_queries
 from secondlook.data.run import Run
 from secondlook.errors import SecondlookError
 from secondlook.retrieve import open_index as open_engine
+from secondlook.retrieve.search_options import SearchOptions, searched_with
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Self
 
     from secondlook.data.conversions import Queries
     from secondlook.retrieve import Index, IndexCard
@@ -31,22 +32,38 @@ class SearchIndex:
         """Engine, settings, number of documents and the fingerprint of the corpus."""
         return self.engine.card
 
-    def retrieve(self, queries: Queries, k: int = 100) -> Run:
+    def retrieve(
+        self,
+        queries: Queries,
+        k: int = 100,
+        *,
+        filters: Sequence[Mapping[str, Any]] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        routing: str | None = None,
+    ) -> Run:
         """The top `k` documents of each query, in the order of the queries.
 
         `queries` are texts, which get the ids 1, 2, …; Query objects; {query id: text}; a DataFrame
         with the columns `qid` and `query`; or a file of queries. One text is a list of one.
+        An attached index takes `filters` in the cluster's query language, values of its query
+        template's `parameters`, and a `routing` value.
         """
         if isinstance(queries, str) and not (queries.startswith("irds:") or _is_file(queries)):
             raise SecondlookError(
                 f"there is no file of queries {queries!r}; to search for a text, give a list: "
                 "retrieve([text])"
             )
-        return Run(self.engine.retrieve(load_queries(queries), k), self.card.engine)
+        engine = searched_with(self.engine, SearchOptions.of(filters, parameters, routing))
+        return Run(engine.retrieve(load_queries(queries), k), self.card.engine)
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in this order; raises MissingDocument."""
         return self.engine.fetch(doc_ids)
+
+    def signals(self, doc_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Numbers and dates of these documents, by field, which an attached index may have."""
+        found = getattr(self.engine, "signals", None)
+        return [{} for _ in doc_ids] if found is None else found(doc_ids)
 
     def verify(self) -> None:
         """Read all that is stored; raises IndexProblem where it is not what was indexed."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from secondlook.encode.windows import pool
 from secondlook.errors import MalformedInput
+from secondlook.rank.present import fetch_present, still_there
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def raw_windows(
 ) -> list[Ranking]:
     """The windows of the hits, scored, whatever the ranker's pooling."""
     wanted = dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits)
-    texts = dict(zip(wanted, corpus.fetch(list(wanted)), strict=True))
+    texts = fetch_present(corpus, list(wanted))
+    rankings = [still_there(ranking, texts) for ranking in rankings]
     scores = iter(
         ranker.score_windows(
             [

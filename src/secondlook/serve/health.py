@@ -51,6 +51,8 @@ class Info(BaseModel):
     rankers: list[RankerInfo]
     engine: str | None
     """What takes the first stage, if anything does."""
+    search_parameters: list[str] | None
+    """What `/v1/search` takes as `parameters`; none where it takes no filters either."""
 
 
 class State(BaseModel):
@@ -99,6 +101,7 @@ async def info(request: Request) -> Info:
         version=secondlook.__version__,
         rankers=rankers,
         engine=serving.index.engine if serving.index is not None else None,
+        search_parameters=_search_parameters(serving),
     )
 
 
@@ -108,6 +111,11 @@ async def info(request: Request) -> Info:
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
     return Response(serving_of(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _search_parameters(serving: Serving) -> list[str] | None:
+    named = serving.index.parameters if serving.index is not None else None
+    return None if named is None else list(named)
 
 
 def _describe(serving: Serving, name: str) -> RankerInfo:

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument, SecondlookError
+from secondlook.rank.present import fetch_present, still_there
 from secondlook.retrieve import open_index
 from secondlook.retrieve.folder import CARD, read_card
+from secondlook.retrieve.search_options import SearchOptions, searched_with
 from secondlook.serve.logs import LOGGER, note
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _REPLACING = 0.1
 """Seconds to wait for a folder that is being replaced: for a moment there is none."""
+
+_NO_OPTIONS = SearchOptions()
 
 
 class ServedIndex:
@@ -86,11 +90,18 @@ class ServedIndex:
         return self._engine
 
     @property
+    def parameters(self) -> tuple[str, ...] | None:
+        """What a search may set beside filters; None where the engine takes neither."""
+        return getattr(self._current, "parameters", None)
+
+    @property
     def analyzer(self) -> str | None:
         """How words of queries and texts match; None while the engine cannot be reached."""
         return None if self._current is None else self._current.card.analyzer
 
-    def look(self, query: Query, depth: int) -> tuple[Ranking, list[Document], float]:
+    def look(
+        self, query: Query, depth: int, options: SearchOptions = _NO_OPTIONS
+    ) -> tuple[Ranking, list[Document], float]:
         """The best hits, their texts, and how many seconds it took to find them.
 
         Blocks, for opening too. Where the folder was replaced in the midst of it, the new index
@@ -99,13 +110,13 @@ class ServedIndex:
         self._reopen_if_replaced(wait=self._current is None)
         before = self._current
         try:
-            return self._look(query, depth)
+            return self._look(query, depth, options)
         except (IndexProblem, MissingDocument):
             time.sleep(_REPLACING)
             self._reopen_if_replaced(wait=True)
             if self._current is before:
                 raise
-            return self._look(query, depth)
+            return self._look(query, depth, options)
 
     def reopen(self) -> None:
         """Open it anew; where that fails it raises, and the old one serves on."""
@@ -139,12 +150,16 @@ class ServedIndex:
     def _replaced(self) -> bool:
         return self._current is None or self._version() not in (None, self._tried)
 
-    def _look(self, query: Query, depth: int) -> tuple[Ranking, list[Document], float]:
+    def _look(
+        self, query: Query, depth: int, options: SearchOptions
+    ) -> tuple[Ranking, list[Document], float]:
         with self._held() as index:
             began = time.monotonic()
-            (ranking,) = index.retrieve([query], depth)
+            (ranking,) = searched_with(index, options).retrieve([query], depth)
             seconds = time.monotonic() - began
-            return ranking, index.fetch([hit.doc_id for hit in ranking.hits]), seconds
+            texts = fetch_present(index, [hit.doc_id for hit in ranking.hits])
+            ranking = still_there(ranking, texts)
+            return ranking, [texts[hit.doc_id] for hit in ranking.hits], seconds
 
     @contextmanager
     def _held(self) -> Iterator[Index]:

@@ -3,14 +3,16 @@
 import time
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, FailFast, Field
 
+from secondlook.errors import WrongArgument
 from secondlook.explain import Mark
 from secondlook.rank.fusion import second_look
+from secondlook.retrieve.search_options import SearchOptions
 from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, jot, serving_of
 from secondlook.serve.body import StrictRoute
@@ -23,6 +25,8 @@ router = APIRouter(route_class=StrictRoute, tags=["search"])
 SHAPE = ApiShape(router)
 
 _ERRORS = documented(CohereError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)
+
+Filters = Annotated[list[dict[str, Any]], FailFast(), Field(max_length=100)]
 
 _MARKED = 5_000
 """Characters of a document that are marked where no passage of it was chosen."""
@@ -45,6 +49,14 @@ class SearchRequest(BaseModel):
     marks: bool = False
     """Which words of the hits the query holds too, and which the vocabulary lacks; left out
     altogether where they would be late."""
+    filters: Filters = []
+    """Conditions that every hit has to meet, in the search engine's query language: `term`,
+    `terms`, `range`, `exists`, `prefix`, `match`, `ids`, `bool`, `nested`, `geo_distance`. For
+    attached indexes (`secondlook attach`), as the next two."""
+    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    """Values of the query template's placeholders; `/info` names them."""
+    routing: str | None = Field(None, max_length=512)
+    """Which shards to search, where documents were indexed with a routing value."""
 
 
 class Passage(BaseModel):
@@ -145,8 +157,9 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     if (body.explain or body.marks) and serving.explainer is None:
         raise Refused(422, "this server explains nothing: ask without `explain` and `marks`")
     name, query = serving.name_of(body.model), Query("search", body.query)
+    options = _options(body)
     began = time.monotonic()
-    found, texts = await serving.first_look(query, max(body.k, body.depth), until)
+    found, texts = await serving.first_look(query, max(body.k, body.depth), until, options)
     between = time.monotonic()
     look = await serving.second_look(name, query, texts, until)
     took = time.monotonic() - between
@@ -197,6 +210,15 @@ async def explain(
     if not said:
         raise Refused(504, "explaining took longer than the deadline; ask of a shorter text", 1)
     return ExplainAnswer(id=request.state.visit.id, model=name, explanation=said[0])
+
+
+def _options(body: SearchRequest) -> SearchOptions:
+    options = SearchOptions.of(body.filters, body.parameters, body.routing)
+    try:
+        options.refuse_unsafe()
+    except WrongArgument as unsafe:
+        raise Refused(422, str(unsafe)) from unsafe
+    return options
 
 
 def _wire(marks: list[Mark]) -> list[WordMark]:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from secondlook.errors import EngineProblem, SecondlookError
+from secondlook.errors import (
+    EngineProblem,
+    QueryRefused,
+    SecondlookError,
+    UnknownName,
+    WrongArgument,
+)
 from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.serve.body import BytesInFlight
 from secondlook.serve.breaker import Breaker
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive
 
     from secondlook.explain import Mark
+    from secondlook.retrieve.search_options import SearchOptions
     from secondlook.score.open_ranker import AnyRanker
     from secondlook.serve.index import ServedIndex
     from secondlook.serve.keys import Keys
@@ -172,9 +179,12 @@ class Serving:
         return SecondLook(queue.ranker, name, outcome)
 
     async def first_look(
-        self, query: Query, depth: int, until: float
+        self, query: Query, depth: int, until: float, options: SearchOptions
     ) -> tuple[Ranking, list[Document]]:
-        """The engine's hits and their texts; Refused with 503 or 504 where it fails."""
+        """The engine's hits and their texts; Refused with 503 or 504 where it fails.
+
+        With 422 where it takes no such options, or does not understand them.
+        """
         index = self.index
         if index is None:
             raise Refused(404, "this server has no index: start it with --index INDEX")
@@ -187,7 +197,7 @@ class Serving:
 
         def look() -> tuple[Ranking, list[Document]]:
             began = time.monotonic()
-            ranking, texts, seconds = index.look(query, depth)
+            ranking, texts, seconds = index.look(query, depth, options)
             fetched = time.monotonic() - began - seconds
             self.metrics.stage_seconds.labels("first_look").observe(seconds)
             self.metrics.stage_seconds.labels("fetch").observe(fetched)
@@ -203,6 +213,10 @@ class Serving:
             else:
                 self.breaker.left()
             raise Refused(504, "the search engine did not answer in time", 1) from error
+        except (QueryRefused, WrongArgument, UnknownName) as error:
+            self.breaker.left()
+            reason = error.reason if isinstance(error, QueryRefused) else str(error)
+            raise Refused(422, reason) from error
         except SecondlookError as error:
             self._engine_failed(type(error).__name__)
             raise Refused(503, f"the search engine failed: {_for_clients(error)}", 1) from error

@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 
 from secondlook.data.near_duplicates import near, shingles, words_of
 from secondlook.errors import MissingDocument, MissingQuery, SecondlookError
+from secondlook.rank.present import fetch_present
 from secondlook.recipe import Settings
 from secondlook.train.groups import UNJUDGED, Group
 from secondlook.types import Ranking
@@ -185,7 +186,7 @@ class Miner:
         positives = self._positives(wanted, set(candidates))
         if settings.negatives is None:
             known = {document.id for document in positives}
-            others = self._corpus.fetch([doc_id for doc_id in candidates if doc_id not in known])
+            others = self._there([doc_id for doc_id in candidates if doc_id not in known])
         else:
             others = self._drawn(query_id, candidates, grades, positives)
         if settings.negatives is not None and not (positives and others):
@@ -209,10 +210,15 @@ class Miner:
 
     def _positives(self, wanted: list[str], found: set[str]) -> list[Document]:
         if not self._settings.adds_positives:
-            return self._corpus.fetch([doc_id for doc_id in wanted if doc_id in found])
+            return self._there([doc_id for doc_id in wanted if doc_id in found])
         held = self._held(wanted, found)
         self.counts.positives_without_text += len(wanted) - len(held)
         return held
+
+    def _there(self, doc_ids: list[str]) -> list[Document]:
+        """The documents in this order, without those that have vanished from a live index."""
+        found = fetch_present(self._corpus, doc_ids)
+        return [found[doc_id] for doc_id in doc_ids if doc_id in found]
 
     def _held(self, judged: list[str], found: set[str]) -> list[Document]:
         """Those whose text there is: judgments may name documents that the corpus lacks.
@@ -220,7 +226,7 @@ class Miner:
         What the first stage found must be there: its run is of this corpus.
         """
         try:
-            return self._corpus.fetch(judged)
+            return self._there(judged)
         except MissingDocument as missing:
             if found.intersection(missing.doc_ids):
                 raise
@@ -253,7 +259,7 @@ class Miner:
         """The documents, some at a time: of a deep run few are ever asked for."""
         step = max(at_once, 1)
         for start in range(0, len(doc_ids), step):
-            yield from self._corpus.fetch(doc_ids[start : start + step])
+            yield from self._there(list(doc_ids[start : start + step]))
 
     def _random(self, rng: Random, grades: Mapping[str, int]) -> Iterator[Document]:
         if self._pool is None:

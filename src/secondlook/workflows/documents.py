@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def documents_of(
-    source: str | Path, progress: Progress | ProgressCallback | None = None
+    source: str | Path,
+    progress: Progress | ProgressCallback | None = None,
+    corpus_format: str = "auto",
 ) -> Iterable[Document]:
     """Every document of an index folder, a file or a folder of documents, or irds:NAME."""
     from secondlook.data import read_corpus
@@ -27,15 +29,17 @@ def documents_of(
     documents: Iterable[Document]
     if (Path(source) / CARD).is_file():
         index = open_index(Path(source))
-        store = getattr(index, "store", None)
-        if store is None:
+        if hasattr(index, "documents"):
+            documents = index.documents()
+        elif hasattr(index, "store"):
+            documents = index.store
+        else:
             raise IndexProblem(
                 f"{source} keeps its texts in {index.card.engine}, which cannot list them here; "
                 "give the corpus file that it was built from"
             )
-        documents = store
     else:
-        documents = read_corpus(str(source))
+        documents = read_corpus(str(source), corpus_format)
     return as_progress(progress).track(documents, "reading", "documents")
 
 

@@ -110,12 +110,13 @@ def train_expander(
     import json
     from hashlib import sha256
 
-    from secondlook.data import read_corpus, read_qrels, read_queries
+    from secondlook.data import read_qrels, read_queries
     from secondlook.model.checkpoint import refuse_to_replace
     from secondlook.model.doc2query import save_expander
     from secondlook.retrieve.expand import text_of
     from secondlook.train import doc2query
     from secondlook.train.settings import ExpanderTraining
+    from secondlook.workflows.documents import documents_of
     from secondlook.workflows.first_stage import FirstStageTraining
 
     target, reported = Path(output), as_progress(progress)
@@ -130,7 +131,7 @@ def train_expander(
     )
     judged = doc2query.answered(read_queries(str(queries)), read_qrels(str(qrels)))
     wanted = {doc_id for doc_id, _ in judged}
-    documents = reported.track(read_corpus(str(corpus), corpus_format), "reading", "documents")
+    documents = documents_of(corpus, reported, corpus_format)
     texts = {document.id: text_of(document) for document in documents if document.id in wanted}
     pairs = [pair for pair in judged if pair[0] in texts]
     made_of = {

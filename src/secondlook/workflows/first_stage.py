@@ -44,14 +44,13 @@ class CorpusCopy:
 
         Interrupted, the same goes on.
         """
-        from secondlook.data import Fingerprint, read_corpus
+        from secondlook.data import Fingerprint
         from secondlook.scale.documents import made
+        from secondlook.workflows.documents import documents_of
 
-        source = str(self.corpus)
-        documents = progress.track(read_corpus(source, self.corpus_format), "reading", "documents")
-        fingerprint = Fingerprint.of(documents)
+        fingerprint = Fingerprint.of(documents_of(self.corpus, progress, self.corpus_format))
         job = {"corpus": fingerprint.digest(), **self.made_with}
-        again = read_corpus(source, self.corpus_format)
+        again = documents_of(self.corpus, None, self.corpus_format)
         with progress.counting(doing, "documents", fingerprint.documents) as advance:
             rows = made(
                 self.output, job, self.tools, again, self.at_once, advance=advance, ray=self.ray

@@ -26,14 +26,14 @@ def gap(
 ) -> Gap:
     """Compare the most frequent words of a corpus with those of general English, or of `against`.
 
-    Reads so many `documents` of each at most; 0 reads all. With `ranker`, a re-ranker or base
-    model, also tells how many words its tokenizer splits.
+    `corpus` and `against` may be index folders. Reads so many `documents` of each at most; 0 reads
+    all. With `ranker`, a re-ranker or base model, also tells how many words its tokenizer splits.
     """
-    from secondlook.data import read_corpus
     from secondlook.evaluate.gap import domain_gap
+    from secondlook.workflows.documents import documents_of
 
     def texts(source: str | Path, format_: str) -> Iterator[str]:
-        some = islice(read_corpus(str(source), format_), documents or None)
+        some = islice(documents_of(source, None, format_), documents or None)
         for document in as_progress(progress).track(some, "reading", "documents"):
             yield f"{document.title} {document.text}"
 

@@ -65,21 +65,20 @@ def generate(
     queries are listed in asked.jsonl. Interrupted, the same call goes on. Raises SecondlookError
     where none is kept.
     """
-    from secondlook.data import read_corpus
     from secondlook.data.origin import write_made
     from secondlook.errors import SecondlookError
     from secondlook.model.checkpoint import base_name, files_fingerprint, locate
     from secondlook.model.doc2query import load_expander
     from secondlook.score.predicted_queries import PredictedQueries
     from secondlook.train.generate import brought_back, sampled
+    from secondlook.workflows.documents import documents_of
 
     reported, folder, generator = as_progress(progress), Path(output), str(expander)
     second = None if ranker is None else str(ranker)
     with reported.busy("loading the models"):
         search, corpus_fingerprint = _search(Path(index), second, within)
         ask = PredictedQueries(load_expander(generator), count, top_k=10, seed=seed, device=device)
-    documents = reported.track(read_corpus(str(corpus)), "reading", "documents")
-    chosen = sampled(documents, passages, seed)
+    chosen = sampled(documents_of(corpus, reported), passages, seed)
     folder.mkdir(parents=True, exist_ok=True)
     job = {
         "index": corpus_fingerprint,

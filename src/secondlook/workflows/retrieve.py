@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve.search_options import SearchOptions
     from secondlook.types import Query, Ranking, Retriever
 
 _BATCH = 64
+_FEW_HITS = 1000  # so many of each query that many queries fit in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +41,23 @@ def retrieve(
     judged: str | Path | None = None,
     query_format: str = "auto",
     tag: str = "secondlook",
+    options: SearchOptions | None = None,
     progress: Progress | ProgressCallback | None = None,
 ) -> RetrieveResult:
     """Write the top k documents of every query to a run file.
 
-    With `judged`, only for the queries that these judgments name. The file appears when it is
-    complete.
+    With `judged`, only for the queries that these judgments name. `options` are filters, parameters
+    and routing for an attached index. The file appears when it is complete.
     """
     from secondlook.data import read_qrels, read_queries, write_run
     from secondlook.retrieve import open_index
+    from secondlook.retrieve.search_options import SearchOptions, searched_with
 
     wanted = list(read_queries(str(queries), query_format))
     if judged is not None:
         keep = read_qrels(str(judged))
         wanted = [query for query in wanted if query.id in keep]
-    engine = open_index(Path(index))
+    engine = searched_with(open_index(Path(index)), options or SearchOptions())
     rankings = as_progress(progress).track(
         rankings_of(engine, wanted, k), "retrieving", "queries", total=len(wanted)
     )
@@ -63,5 +67,6 @@ def retrieve(
 
 def rankings_of(engine: Retriever, queries: Sequence[Query], k: int) -> Iterator[Ranking]:
     """One ranking per query, as they come."""
-    for start in range(0, len(queries), _BATCH):
-        yield from engine.retrieve(queries[start : start + _BATCH], k)
+    at_once = getattr(engine, "queries_at_once", _BATCH) if k <= _FEW_HITS else _BATCH
+    for start in range(0, len(queries), at_once):
+        yield from engine.retrieve(queries[start : start + at_once], k)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from secondlook.retrieve.search_options import SearchOptions
     from secondlook.retrieve.snippet import Snippet
     from secondlook.score.open_ranker import AnyRanker
     from secondlook.types import Corpus, Document, Pair, Query, Ranking
@@ -85,12 +86,18 @@ def search(
     k: int = 10,
     ranker: str | Path | None = None,
     depth: int = 100,
+    options: SearchOptions | None = None,
 ) -> SearchResult:
-    """The top `k` documents for a query; a re-ranker re-ranks the first `depth` candidates."""
+    """The top `k` documents for a query; a re-ranker re-ranks the first `depth` candidates.
+
+    `options` are filters, parameters and routing for an attached index.
+    """
     from secondlook.retrieve import open_index
+    from secondlook.retrieve.search_options import SearchOptions, searched_with
     from secondlook.types import Query
 
-    engine, asked = open_index(Path(index)), Query("search", query)
+    engine = searched_with(open_index(Path(index)), options or SearchOptions())
+    asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
     reranked = None if ranker is None else _reranked(str(ranker), asked, first, engine, k)
@@ -98,10 +105,12 @@ def search(
 
 
 def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
-    texts = corpus.fetch([hit.doc_id for hit in first.hits])
+    from secondlook.rank.present import fetch_present, still_there
+
+    texts = fetch_present(corpus, [hit.doc_id for hit in first.hits])
     return tuple(
-        SearchHit(rank, text, hit.score)
-        for rank, (hit, text) in enumerate(zip(first.hits, texts, strict=True), start=1)
+        SearchHit(rank, texts[hit.doc_id], hit.score)
+        for rank, hit in enumerate(still_there(first, texts).hits, start=1)
     )
 
 
@@ -109,10 +118,13 @@ def _reranked(
     source: str, query: Query, first: Ranking, corpus: Corpus, k: int
 ) -> tuple[SearchHit, ...]:
     from secondlook.rank import second_look
+    from secondlook.rank.present import fetch_present, still_there
     from secondlook.score.open_ranker import open_ranker
 
     ranker = open_ranker(source)
-    texts = corpus.fetch([hit.doc_id for hit in first.hits])
+    found = fetch_present(corpus, [hit.doc_id for hit in first.hits])
+    first = still_there(first, found)
+    texts = [found[hit.doc_id] for hit in first.hits]
     scores, passages = _scores(ranker, [(query, text) for text in texts])
     relevance = ranker.relevance(scores)
     places = {hit.doc_id: place for place, hit in enumerate(first.hits)}

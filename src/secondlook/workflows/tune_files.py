@@ -17,6 +17,8 @@ class TuneFiles:
     bases: tuple[str, ...]
     clicks: Path | None
     expander: str | None
+    given_index: Path | None
+    """An index that there was before, searched instead of one made of the corpus."""
 
     @property
     def results(self) -> Path:
@@ -26,7 +28,7 @@ class TuneFiles:
     @property
     def index(self) -> Path:
         """The first stage's index."""
-        return self.results / "index"
+        return self.given_index or self.results / "index"
 
     @property
     def judged(self) -> Path:

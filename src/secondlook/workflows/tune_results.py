@@ -132,6 +132,7 @@ def command(tuning: Tuning) -> str:
         "--overlap": tuning.overlap,
         "--clicks": tuning.clicks,
         "--expander": tuning.expander,
+        "--index": tuning.given_index,
         "--device": tuning.device,
         "--seed": tuning.seed,
     }
@@ -151,8 +152,9 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.tuned import compare_tuned
 
+    shown = {"bm25": "first stage" if tuning.given_index else "bm25"}
     runs = {
-        name: (name, list(read_run(tuning.run(name, "tested"))))
+        name: (shown.get(name, name), list(read_run(tuning.run(name, "tested"))))
         for name in ("bm25", "untuned", "tuned")
     }
     tests = compare_tuned(

@@ -41,13 +41,15 @@ class Tuning(TuneFiles):
     """Experiment trackers of the training."""
     seed: int = 7
     """Of the training."""
+    given_index: Path | None = None
     known: dict[str, float] = field(default_factory=dict)
     """Seconds and speeds that were measured in this call."""
 
     @property
     def stages(self) -> list[tuple[str, Callable[[], None]]]:
         """Their names and what they do, in order."""
-        index = ("index the corpus", self._index)
+        index = ("open the index" if self.given_index else "index the corpus", self._index)
+        first_stage = "the first stage" if self.given_index else "BM25"
         split = ("split the queries", self._split)
         if self.clicks:
             first = [("derive judgments from clicks", self._clicks), split, index]
@@ -59,13 +61,13 @@ class Tuning(TuneFiles):
             *first,
             ("load and export the base model", self._start),
             ("plan the time", self._plan),
-            ("retrieve candidates (BM25)", self._first_look),
+            (f"retrieve candidates ({first_stage})", self._first_look),
             ("mine hard negatives", self._mine),
             ("train", self._train),
             ("export the trained model", self._export_trained),
             ("re-rank the validation queries", self._keep_the_better),
             ("calibrate", self._calibrate),
-            ("tune the fusion with BM25", self._fuse),
+            (f"tune the fusion with {first_stage}", self._fuse),
             ("re-rank the test queries", self._test),
             ("report", self._report),
         ]
@@ -78,8 +80,10 @@ class Tuning(TuneFiles):
         from secondlook.workflows.claim import CONTENTS, claim, contents
 
         split, made_of = self.qrels("train"), self.results / "made" / "qrels" / "train.tsv"
+        retrieved = self.run("bm25", "train") if self.given_index else self.index
         asked: dict[str, tuple[str | int | None, Path]] = {
-            "data": (str(self.data.resolve()), self.index),
+            "data": (str(self.data.resolve()), retrieved),
+            "index": (self._given_fingerprint(), retrieved),
             "base": (", ".join(self.bases), self.ranker("untuned")),
             "seed": (self.seed, self.results / "recipe.toml"),
             "depth": (self.depth, self.results / "plan.json"),
@@ -88,8 +92,9 @@ class Tuning(TuneFiles):
             "overlap": (self.overlap, split),
         }
         judged = [*self.data.glob("queries.*"), *(self.data / "qrels").glob("*.t*")]
+        corpus = [] if self.given_index else [file_of(self.data, "corpus")]
         for name, paths, made in (
-            ("the corpus", [file_of(self.data, "corpus")], self.index),
+            ("the corpus", corpus, retrieved),
             ("queries and judgments", judged, split),
             ("the click log", [self.clicks] if self.clicks else [], made_of),
         ):
@@ -104,10 +109,18 @@ class Tuning(TuneFiles):
             for base in self.bases:
                 kind_of(base)
 
+    def _given_fingerprint(self) -> str | None:
+        """Of the index that the user gave, if any."""
+        from secondlook.retrieve.folder import read_card
+
+        return read_card(self.given_index).fingerprint if self.given_index else None
+
     def _index(self) -> None:
         from secondlook.workflows.index import build_index
 
-        if not self.index.exists():
+        if self.given_index:
+            self.progress.say(f"{self.index}: candidates and texts come from this index")
+        elif not self.index.exists():
             corpus = file_of(self.data, "corpus")
             card = build_index(corpus, self.index, progress=self.progress).card
             self.progress.say(f"{self.index}: {card.documents:,} documents, {card.engine}")
@@ -122,7 +135,7 @@ class Tuning(TuneFiles):
         from secondlook.workflows.generate import generate
 
         assert self.expander is not None
-        corpus = file_of(self.data, "corpus")
+        corpus = self.given_index or file_of(self.data, "corpus")
         given = partial(generate, corpus, self.index, self.expander)
         self._make(partial(given, device=self.device, progress=self.progress))
 

@@ -102,11 +102,12 @@ def train_weigher(
     import json
     from hashlib import sha256
 
-    from secondlook.data import Fingerprint, read_corpus, read_qrels, read_queries
+    from secondlook.data import Fingerprint, read_qrels, read_queries
     from secondlook.model.checkpoint import refuse_to_replace
     from secondlook.model.deepct import save_weigher
     from secondlook.train import deepct
     from secondlook.train.settings import WeigherTraining
+    from secondlook.workflows.documents import documents_of
     from secondlook.workflows.first_stage import FirstStageTraining
 
     target, reported = Path(output), as_progress(progress)
@@ -120,7 +121,7 @@ def train_weigher(
         analyzer=language,
     )
     targets = deepct.recalls(read_queries(str(queries)), read_qrels(str(qrels)), language)
-    documents = reported.track(read_corpus(str(corpus), corpus_format), "reading", "documents")
+    documents = documents_of(corpus, reported, corpus_format)
     passages = [document for document in documents if document.id in targets]
     made_of = {
         "settings": settings.model_dump(),

@@ -81,15 +81,52 @@ async function start() {
       return;
     }
     $("first-told").textContent = info.engine;
+    $("options").hidden = info.search_parameters === null;
+    $("parameters").replaceChildren(...(info.search_parameters ?? []).map(parameter));
     tell("Every hit shows where the first look had it, and where the second has it. "
       + "Click one to see why it scored so.");
-    const linked = new URLSearchParams(location.hash.slice(1)).get("q");
-    if (linked) {
-      $("query").value = linked;
+    const linked = new URLSearchParams(location.hash.slice(1));
+    if (linked.get("q")) {
+      $("query").value = linked.get("q");
+      $("filters").value = linked.get("filters") ?? "";
       await search();
     }
   } catch (error) {
     fail(error, start);
+  }
+}
+
+/** The field of a query template's parameter. */
+function parameter(name) {
+  const input = make("input");
+  Object.assign(input, { name, type: "search", autocomplete: "off" });
+  input.setAttribute("form", "ask");
+  const label = make("label", "", `${name} `);
+  label.append(input);
+  return label;
+}
+
+/** Filters and parameters, as the server takes them. */
+function options() {
+  const asked = {};
+  const filters = $("filters").value.trim();
+  try {
+    if (filters) asked.filters = [JSON.parse(filters)].flat();
+  } catch {
+    throw new Problem(0, 'A filter is JSON, such as {"term": {"brand": "acme"}}');
+  }
+  for (const { name, value } of document.querySelectorAll("#parameters input")) {
+    if (value.trim()) asked.parameters = { ...asked.parameters, [name]: typed(value.trim()) };
+  }
+  return asked;
+}
+
+/** A number, a list or a truth value where it is one, else the text. */
+function typed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
   }
 }
 
@@ -102,9 +139,12 @@ async function search() {
   const depth = Number($("depth").value);
   const model = $("rankers").hidden ? undefined : $("ranker").value;
   tell("Looking twice …", "busy");
-  history.replaceState(null, "", `#${new URLSearchParams({ q: query })}`);
+  const linked = { q: query };
+  if ($("filters").value.trim()) linked.filters = $("filters").value.trim();
+  history.replaceState(null, "", `#${new URLSearchParams(linked)}`);
   try {
-    const found = await ask("v1/search", { query, depth, model, k: depth, marks: true }, signal);
+    const body = { query, depth, model, k: depth, marks: true, ...options() };
+    const found = await ask("v1/search", body, signal);
     [answer, asked, count] = [found, { query, depth, model }, SHOWN];
     render();
   } catch (error) {
