@@ -28,4 +28,4 @@ def test_a_verb_is_short_and_imports_no_other(path):
 
 
 def test_all_verbs_together_are_short():
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in FILES) < 3000
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in FILES) < 3300

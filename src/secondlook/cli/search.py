@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import By  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
@@ -20,6 +22,7 @@ def search(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder.")],
     words: Annotated[str, typer.Argument(help="Query text.")],
     k: Annotated[int, typer.Option("-k", help="Results to show.", min=1)] = 10,
+    by: By = None,
     ranker: Annotated[str | None, typer.Option(help="Re-rank with this re-ranker.")] = None,
     depth: Annotated[int, typer.Option(help="First-stage candidates to re-rank.", min=1)] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -36,7 +39,7 @@ def search(
     """
     from secondlook.workflows.search import search as run
 
-    result = run(folder, words, k=k, ranker=ranker, depth=depth)
+    result = run(folder, words, k=k, ranker=ranker, depth=depth, by=by.value if by else None)
     if as_json:
         typer.echo(json.dumps(result.to_list(), ensure_ascii=False))
     elif not result.hits:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.score.export_folder import Engine, Precision
+    from secondlook.score.vector_scorer import VectorScorer
     from secondlook.types import Corpus, Pair, Query, Ranking
 
 
@@ -77,6 +78,8 @@ class CountingRanker:
         }
         self.at_once = DOCUMENTS if settings.encode.windows else PAIRS
         """How many documents make a batch."""
+        self.stored: VectorScorer | None = None
+        """Scores from stored vectors instead, where these are this ranker's."""
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
         self._cut_queries: set[str] = set()
 
@@ -92,14 +95,14 @@ class CountingRanker:
         if self.ranker.settings.encode.windows is None:
             return rerank(queries, rankings, corpus, self)
         began = monotonic()
-        windows = raw_windows(queries, rankings, corpus, self.ranker)
+        windows = raw_windows(queries, rankings, corpus, self.stored or self.ranker)
         self._count(sum(len(ranking.hits) for ranking in rankings), began)
         return windows
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """The ranker's scores."""
         began = monotonic()
-        scored = self.ranker.scored(pairs)
+        scored = (self.stored or self.ranker).scored(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
         self._cut_tokens += int(scored.cut.sum())
         for row in scored.cut_query.nonzero()[0].tolist():

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument, SecondlookError
-from secondlook.retrieve import open_index
-from secondlook.retrieve.folder import CARD, read_card
+from secondlook.retrieve.folder import read_card
+from secondlook.retrieve.hybrid import first_stage_files, open_first_stage
+from secondlook.score.vectors import VectorEncoder
 from secondlook.serve.logs import LOGGER, note
 
 if TYPE_CHECKING:
@@ -64,13 +65,13 @@ class ServedIndex:
         """The index of a folder; raises IndexProblem where it is none."""
 
         def version() -> object:
-            try:
-                at = (folder / CARD).stat()
-            except OSError:
-                return None
-            return at.st_ino, at.st_mtime_ns
+            card, *others = (_stamp(path) for path in first_stage_files(folder))
+            return None if card is None else (card, *others)
 
-        return cls(lambda: open_index(folder), version, read_card(folder).engine)
+        def open_() -> Index:
+            return open_first_stage(folder, None, VectorEncoder.load)
+
+        return cls(open_, version, read_card(folder).engine)
 
     @property
     def is_open(self) -> bool:
@@ -163,6 +164,14 @@ class ServedIndex:
                 unused = last and index is not self._current
             if unused:
                 _close(index)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        at = path.stat()
+    except OSError:
+        return None
+    return at.st_ino, at.st_mtime_ns
 
 
 def _close(index: Index | None) -> None:

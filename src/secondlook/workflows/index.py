@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from secondlook.progress import as_progress
+from secondlook.progress import Progress, as_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.progress import ProgressCallback
     from secondlook.retrieve import UpdatableIndex
     from secondlook.retrieve.search_index import SearchIndex
+    from secondlook.retrieve.vector_files import VectorPrecision
     from secondlook.types import Document
 
 
@@ -31,17 +32,23 @@ def build_index(
     shards: int = 1,
     replicas: int = 0,
     options: Mapping[str, Any] | None = None,
+    vectors: str | Path | None = None,
+    vector_precision: VectorPrecision = "fp32",
     replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> SearchIndex:
     """Index a corpus for first-stage retrieval (BM25); gives the opened index.
 
     `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
-    unless `replace` is set. `language` says how words are stemmed and which are stop words:
-    "german", "french", …, "cjk", or "none" for neither. For `engine="opensearch"`: `url` names
-    nodes of the cluster (default: OPENSEARCH_URL, or localhost:9200), `discover` finds the other
-    nodes, `name` is the index on the cluster (default: the folder's name), with so many `shards`
-    and `replicas`. An engine that an installed package adds may take other `options`.
+    unless `replace` is set. `vectors` is a re-ranker or bi-encoder that encodes every document, so
+    that the index can be searched by vectors too, stored as fp32, fp16 or int8; an index of the
+    same corpus that is there already gets them, and an interrupted call resumes.
+
+    `language` says how words are stemmed and which are stop words: "german", "french", …, "cjk", or
+    "none" for neither. For `engine="opensearch"`: `url` names nodes of the cluster (default:
+    OPENSEARCH_URL, or localhost:9200), `discover` finds the other nodes, `name` is the index on the
+    cluster (default: the folder's name), with so many `shards` and `replicas`. An engine that an
+    installed package adds may take other `options`.
 
     >>> import secondlook as sl
     >>> index = sl.build_index("corpus.jsonl", "my.index")
@@ -53,11 +60,25 @@ def build_index(
     from secondlook.retrieve.engines import ENGINES
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
+    from secondlook.workflows.open_index import open_index
+    from secondlook.workflows.vectors import add_vectors, check_encoder, make_vectors
 
-    target = Path(folder)
+    target, reported = Path(folder), as_progress(progress)
+    if vectors is not None:
+        check_encoder(vectors)
     if (target / CARD).exists() and not replace:
-        raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
-    documents = _Documents(str(corpus), corpus_format, as_progress(progress))
+        if vectors is None:
+            raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
+        add_vectors(
+            target,
+            corpus,
+            vectors,
+            precision=vector_precision,
+            corpus_format=corpus_format,
+            progress=reported,
+        )
+        return open_index(target)
+    documents = _Documents(str(corpus), corpus_format, reported)
     chosen = ENGINES[engine]
     settings = chosen.options(
         target,
@@ -72,10 +93,15 @@ def build_index(
         **options or {},
     )
     try:
-        return SearchIndex(chosen.build(target, documents, settings))
+        built = chosen.build(target, documents, settings)
     except DuplicateId as twice:
         path = corpus_file(str(corpus), corpus_format)
         raise (twice.in_file(path) if path else twice) from twice
+    if vectors is None:
+        return SearchIndex(built)
+    again = _Documents(str(corpus), corpus_format, Progress())
+    make_vectors(target, built, again, vectors, vector_precision, reported)
+    return open_index(target)
 
 
 def add_documents(

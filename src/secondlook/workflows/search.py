@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from secondlook.retrieve import Index
+    from secondlook.retrieve.hybrid import By
     from secondlook.retrieve.snippet import Snippet
     from secondlook.types import Corpus, Document, Query, Ranking
 
@@ -81,15 +84,20 @@ def search(
     k: int = 10,
     ranker: str | Path | None = None,
     depth: int = 100,
+    by: By | None = None,
 ) -> SearchResult:
-    """The top `k` documents for a query; a re-ranker re-ranks the first `depth` candidates."""
-    from secondlook.retrieve import open_index
-    from secondlook.types import Query
+    """The top `k` documents for a query; a re-ranker re-ranks the first `depth` candidates.
 
-    engine, asked = open_index(Path(index)), Query("search", query)
+    `by` is "bm25", "vectors" or "hybrid"; by default as the index was tuned to be searched, or
+    hybrid where it has vectors and was not tuned.
+    """
+    from secondlook.types import Query
+    from secondlook.workflows.open_index import open_index
+
+    engine, asked = open_index(index, by=by).engine, Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    reranked = None if ranker is None else _reranked(str(ranker), asked, first, engine, k)
+    reranked = None if ranker is None else _reranked(ranker, asked, first, engine, k)
     return SearchResult(query, top, reranked, engine.card.analyzer)
 
 
@@ -102,15 +110,18 @@ def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
 
 
 def _reranked(
-    source: str, query: Query, first: Ranking, corpus: Corpus, k: int
+    source: str | Path, query: Query, first: Ranking, corpus: Index, k: int
 ) -> tuple[SearchHit, ...]:
     from secondlook.rank import second_look
     from secondlook.score.ranker import Ranker
+    from secondlook.workflows.vectors import stored_scorer_of
 
     ranker = Ranker.load(source)
     texts = corpus.fetch([hit.doc_id for hit in first.hits])
-    encoded = ranker.encode([(query, text) for text in texts])
-    scored = ranker.score_encoded(encoded)
+    pairs = [(query, text) for text in texts]
+    encoded = ranker.encode(pairs)
+    stored = stored_scorer_of(corpus, source)
+    scored = ranker.score_encoded(encoded) if stored is None else stored.scored(pairs)
     relevance = ranker.relevance(scored.scores)
     places = {hit.doc_id: place for place, hit in enumerate(first.hits)}
     hits = []
