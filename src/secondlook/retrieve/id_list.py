@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IDS = "ids.utf8"
 """All ids, one after the other."""
 ID_ENDS = "id_ends.npy"
-_ID_ORDER = "id_order.npy"
+ID_ORDER = "id_order.npy"
 _HASHED = np.dtype([("hash", np.uint64), ("position", np.int64)])
 _AT_ONCE = 10_000
 
@@ -49,9 +49,9 @@ class IdPositions:
 
     def __init__(self, folder: Path, ids: IdList) -> None:
         self._folder, self._ids = folder, ids
-        self._order = np.load(folder / _ID_ORDER, mmap_mode="r")
+        self._order = np.load(folder / ID_ORDER, mmap_mode="r")
         if len(self._order) != len(ids):
-            raise ValueError(f"{_ID_ORDER} and {ID_ENDS} differ")
+            raise ValueError(f"{ID_ORDER} and {ID_ENDS} differ")
 
     @staticmethod
     def write(folder: Path, ids: IdList) -> None:
@@ -62,7 +62,7 @@ class IdPositions:
             order["hash"][positions] = _hashes(ids.at(positions))
             order["position"][positions] = positions
         order.sort(order=["hash", "position"])
-        np.save(folder / _ID_ORDER, order)
+        np.save(folder / ID_ORDER, order)
 
     def of(self, doc_ids: Sequence[str]) -> NDArray[np.int64]:
         """The position of each id; raises MissingDocument."""

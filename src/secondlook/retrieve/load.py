@@ -239,6 +239,21 @@ def count(cluster: Cluster, index: str) -> int:
     return int(answer["count"])
 
 
+def imprint_of(settings: OpenSearchSettings, cluster: Cluster) -> Imprint:
+    """What the index of this name says of itself; raises IndexProblem where there is none."""
+    found = cluster.ask("GET", f"/{settings.name}/_mapping", ignore=(404,))
+    if not found:
+        raise cluster.no_engine(str(found))
+    imprint = None if "error" in found else Imprint.read(next(iter(found.values())))
+    if imprint is None:
+        where = ", ".join(cluster.route.named)
+        raise IndexProblem(
+            f"{where} holds no index {settings.name!r} made by secondlook; "
+            "make it with: secondlook index CORPUS INDEX --engine opensearch"
+        )
+    return imprint
+
+
 def _loading(name: str) -> str:
     return f"{name}-loading"
 
@@ -285,7 +300,9 @@ def _add_vectors(body: dict[str, Any], cluster: Cluster, field: VectorField) -> 
     """Documents with a vector each; raises EngineProblem where the cluster cannot keep them."""
     product = product_of(cluster.ask("GET", "/", needs=("version",)))
     if product == "opensearch":
-        plugins = cluster.ask("GET", "/_nodes/plugins", filter_path="nodes.*.plugins.name")
+        plugins = cluster.ask(  # unless this user may not know them
+            "GET", "/_nodes/plugins", ignore=(403,), filter_path="nodes.*.plugins.name"
+        )
         for node in plugins.get("nodes", {}).values():
             if "opensearch-knn" not in {one["name"] for one in node.get("plugins", [])}:
                 raise EngineProblem(

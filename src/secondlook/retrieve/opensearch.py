@@ -22,7 +22,7 @@ from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
 from secondlook.retrieve.cluster_vectors import VECTOR, ClusterVectors, as_json, product_of
 from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
-from secondlook.retrieve.load import Imprint, Load, count
+from secondlook.retrieve.load import Load, count, imprint_of
 from secondlook.retrieve.lucene import Asked, is_too_long, match, most_telling, msearch
 from secondlook.retrieve.nodes import other_nodes
 from secondlook.retrieve.vector_files import FOLDER
@@ -84,7 +84,7 @@ class OpenSearchIndex:
         health = self._cluster.ask("GET", f"/_cluster/health/{name}", needs=("status",))
         if health["status"] == "red":
             raise self._cluster.refusal(503, "a shard has no copy", f"index {name!r}")
-        imprint, held = _imprint(self._settings, self._cluster), count(self._cluster, name)
+        imprint, held = imprint_of(self._settings, self._cluster), count(self._cluster, name)
         if held != imprint.documents and not imprint.fingerprint.endswith(_UPDATED):
             raise IndexProblem(
                 f"index {name!r} holds {held:,} documents, and {imprint.documents:,} were loaded: "
@@ -324,7 +324,7 @@ class OpenSearchIndex:
     def _write(self, writes: Iterator[Write]) -> None:
         """One batch after the other, so that of two writes of one document the later one stays."""
         name, cluster = self._settings.name, self._cluster.with_patience(LOADING)
-        imprint = _imprint(self._settings, cluster)
+        imprint = imprint_of(self._settings, cluster)
         if not imprint.fingerprint.endswith(_UPDATED):  # before, so that it is never untrue
             replace(imprint, fingerprint=imprint.fingerprint + _UPDATED).write(cluster, name)
         for batch in batches(writes):
@@ -342,7 +342,7 @@ _ANSWER = ",".join(
 
 
 def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
-    imprint = _imprint(settings, cluster)
+    imprint = imprint_of(settings, cluster)
     return IndexCard(
         engine="opensearch",
         settings=OpenSearchSettings.model_validate(
@@ -380,20 +380,6 @@ def _with_other_nodes(
     if not cluster.route.access.urls:
         cluster.route.access.remember(nodes)  # the cluster named them, and certificates agree
     return cluster.with_others(nodes), settings.model_copy(update={"nodes": nodes})
-
-
-def _imprint(settings: OpenSearchSettings, cluster: Cluster) -> Imprint:
-    found = cluster.ask("GET", f"/{settings.name}/_mapping", ignore=(404,))
-    if not found:
-        raise cluster.no_engine(str(found))
-    imprint = None if "error" in found else Imprint.read(next(iter(found.values())))
-    if imprint is None:
-        where = ", ".join(cluster.route.named)
-        raise IndexProblem(
-            f"{where} holds no index {settings.name!r} made by secondlook; "
-            "make it with: secondlook index CORPUS INDEX --engine opensearch"
-        )
-    return imprint
 
 
 def _claim(folder: Path) -> None:

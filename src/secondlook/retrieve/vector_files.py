@@ -21,7 +21,7 @@ from secondlook.data.lock import Hold
 from secondlook.encode.settings import WindowSettings  # noqa: TC001 - pydantic reads it
 from secondlook.errors import IndexProblem, UnknownName
 from secondlook.recipe import Settings
-from secondlook.retrieve.id_list import ID_ENDS, IDS, IdList, IdPositions
+from secondlook.retrieve.id_list import ID_ENDS, ID_ORDER, IDS, IdList, IdPositions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -247,7 +247,10 @@ class VectorWriter:
 
     def finish(self, card: VectorCard) -> None:
         """Put the whole in place of older vectors."""
-        for name in (_STATE, _COUNTS, "id_lengths.bin"):
+        done = [_STATE, _COUNTS, "id_lengths.bin"]
+        if card.stored == "cluster":
+            done += [_ROWS, IDS, ID_ENDS, ID_ORDER]
+        for name in done:
             (self.folder / name).unlink(missing_ok=True)
         write_vector_card(self.folder, card)
         sync(self.folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument, SecondlookError
 from secondlook.retrieve.folder import read_card
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from secondlook.retrieve import Index
     from secondlook.types import Document, Query, Ranking
+
+T = TypeVar("T")
 
 _REPLACING = 0.1
 """Seconds to wait for a folder that is being replaced: for a moment there is none."""
@@ -107,6 +109,11 @@ class ServedIndex:
             if self._current is before:
                 raise
             return self._look(query, depth)
+
+    def use(self, work: Callable[[Index], T]) -> T:
+        """What `work` makes of the index of now, which stays open until then."""
+        with self._held() as index:
+            return work(index)
 
     def reopen(self) -> None:
         """Open it anew; where that fails it raises, and the old one serves on."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from secondlook.progress import Progress, as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from secondlook.progress import ProgressCallback
     from secondlook.retrieve import UpdatableIndex
@@ -61,7 +61,12 @@ def build_index(
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
     from secondlook.workflows.open_index import open_index
-    from secondlook.workflows.vectors import add_vectors, check_encoder, make_vectors
+    from secondlook.workflows.vectors import (
+        add_vectors,
+        build_with_vectors,
+        check_encoder,
+        make_vectors,
+    )
 
     target, reported = Path(folder), as_progress(progress)
     if vectors is not None:
@@ -92,6 +97,10 @@ def build_index(
         replicas=replicas,
         **options or {},
     )
+    if vectors is not None and getattr(chosen, "stores_vectors", False):
+        again = _Documents(str(corpus), corpus_format, Progress())
+        build_with_vectors(target, chosen, settings, again.__iter__, vectors, reported)
+        return open_index(target)
     try:
         built = chosen.build(target, documents, settings)
     except DuplicateId as twice:
@@ -119,8 +128,24 @@ def add_documents(
 
     opened = open_updatable(Path(index))
     documents = _Documents(str(corpus), corpus_format, as_progress(progress), "adding")
-    opened.upsert(iter(documents))
+    encode = _encode_for(Path(index))
+    if encode is None:
+        opened.upsert(iter(documents))
+    else:
+        with_vectors: Any = opened
+        with_vectors.upsert(iter(documents), encode)
     return opened
+
+
+def _encode_for(index: Path) -> Callable[[list[Document]], Any] | None:
+    """What makes the vectors of documents that are added; None for an index without vectors."""
+    from secondlook.retrieve.vector_files import ENCODER, FOLDER, has_vectors
+    from secondlook.score.vectors import VectorEncoder
+
+    if not has_vectors(index):
+        return None
+    encoder = VectorEncoder.load(index / FOLDER / ENCODER)
+    return lambda documents: encoder.documents(documents).rows
 
 
 def remove_documents(index: str | Path, doc_ids: Iterable[str]) -> UpdatableIndex:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.retrieve import Index
@@ -84,6 +84,9 @@ def add_vectors(
         return read_corpus(str(corpus), corpus_format)
 
     _refuse_other_corpus(engine, documents(), folder, reported)
+    if getattr(engine, "stores_vectors", False):
+        settings = type(engine).options(folder, **engine.card.settings)
+        return build_with_vectors(folder, type(engine), settings, documents, ranker, reported)
     return make_vectors(folder, engine, documents(), ranker, precision, reported)
 
 
@@ -113,8 +116,54 @@ def make_vectors(
         precision,
         progress,
     )
-    card = _finish(writer, encoder, engine.card.fingerprint, str(ranker), precision, progress)
+    card = _finish(writer, encoder, engine.card.fingerprint, ranker, precision, progress)
     return VectorsResult(index, card, cut)
+
+
+def build_with_vectors(
+    index: Path,
+    engine: type[Any],
+    settings: Any,  # noqa: ANN401 - the engine's own
+    documents: Callable[[], Iterator[Document]],
+    ranker: str | Path,
+    progress: Progress,
+) -> VectorsResult:
+    """Build an index whose engine keeps the vectors with the documents, as a cluster does.
+
+    They are encoded first; both steps resume. What the engine served before goes on serving until
+    the new index is complete.
+    """
+    from secondlook.data import Fingerprint
+    from secondlook.retrieve.cluster import VectorField
+
+    _refuse_windows(ranker)
+    reading = progress.track(documents(), "reading", "documents")
+    corpus = Fingerprint.of(reading)
+    index.mkdir(parents=True, exist_ok=True)
+    writer, encoder, cut = encode_corpus(
+        index, corpus.digest(), corpus.documents, documents(), ranker, "fp32", progress
+    )
+    rows = writer.complete()
+    card = _card(writer, encoder, corpus.digest(), ranker, "fp32").model_copy(
+        update={"stored": "cluster"}
+    )
+    field = VectorField(dimension=encoder.dimension, made_by=card.fingerprint)
+    loaded = progress.track(documents(), "loading", "documents", total=corpus.documents)
+    engine.build(index, loaded, settings.model_copy(update={"vectors": field}), vectors=rows)
+    writer.finish(card)
+    return VectorsResult(index, card, cut)
+
+
+def _refuse_windows(ranker: str | Path) -> None:
+    from secondlook.errors import EngineProblem
+    from secondlook.model.checkpoint import CARD, locate, open_checkpoint
+
+    folder = locate(ranker)
+    if (folder / CARD).is_file() and open_checkpoint(folder).settings.encode.windows is not None:
+        raise EngineProblem(
+            f"{ranker} reads long documents in windows, and a cluster keeps one vector for each "
+            "document: take a ranker without windows, or index with bm25s"
+        )
 
 
 def encode_corpus(
@@ -171,22 +220,35 @@ def _finish(
     writer: VectorWriter,
     encoder: VectorEncoder,
     corpus: str,
-    ranker: str,
+    ranker: str | Path,
     precision: VectorPrecision,
     progress: Progress,
 ) -> VectorCard:
-    from secondlook.model.checkpoint import base_name, open_checkpoint
-    from secondlook.retrieve.vector_files import ENCODER, VectorCard
     from secondlook.retrieve.vector_graph import EXACT_ROWS, build_graphs
-    from secondlook.score.encoder_copy import identity
-    from secondlook.score.vectors import vector_fingerprint
 
     rows = writer.complete()
     graphs = 0
     if len(rows) > EXACT_ROWS:
         with progress.counting("building the HNSW graphs", "vectors", len(rows)) as advance:
             graphs = build_graphs(rows, writer.folder, precision, encoder.dimension, advance)
-    card = VectorCard(
+    card = _card(writer, encoder, corpus, ranker, precision).model_copy(update={"graphs": graphs})
+    writer.finish(card)
+    return card
+
+
+def _card(
+    writer: VectorWriter,
+    encoder: VectorEncoder,
+    corpus: str,
+    ranker: str | Path,
+    precision: VectorPrecision,
+) -> VectorCard:
+    from secondlook.model.checkpoint import base_name, open_checkpoint
+    from secondlook.retrieve.vector_files import ENCODER, VectorCard
+    from secondlook.score.encoder_copy import identity
+    from secondlook.score.vectors import vector_fingerprint
+
+    return VectorCard(
         ranker=base_name(ranker),
         source=identity(ranker),
         fingerprint=vector_fingerprint(open_checkpoint(writer.folder / ENCODER)),
@@ -196,10 +258,7 @@ def _finish(
         rows=writer.rows,
         corpus=corpus,
         windows=encoder.settings.encode.windows,
-        graphs=graphs,
     )
-    writer.finish(card)
-    return card
 
 
 def _refuse_other_corpus(
