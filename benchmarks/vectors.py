@@ -30,7 +30,6 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from secondlook.data import read_qrels, read_queries, read_run
-from secondlook.errors import SecondlookError
 from secondlook.evaluate.measures import evaluate
 from secondlook.evaluate.significance import t_test
 from secondlook.rank import rerank as rerank_rankings
@@ -38,7 +37,7 @@ from secondlook.retrieve.vector_files import ENCODER, FOLDER
 from secondlook.retrieve.vectors import DocumentVectors
 from secondlook.score.ranker import Ranker
 from secondlook.score.vectors import VectorEncoder
-from secondlook.types import Query
+from secondlook.types import Query, Ranking
 from secondlook.workflows.choose_first_stage import choose_first_stage
 from secondlook.workflows.index import build_index
 from secondlook.workflows.open_index import open_index
@@ -148,7 +147,7 @@ def agree(given: argparse.Namespace) -> None:
         print(json.dumps(figures | {"nDCG@10": means, "difference": means - base}))
 
 
-def tau(one, other) -> float:
+def tau(one: Ranking, other: Ranking) -> float:
     scores = {hit.doc_id: hit.score for hit in one.hits}
     own = [hit.score for hit in other.hits]
     if len(own) < 2:
@@ -265,10 +264,8 @@ def build(given: argparse.Namespace) -> None:
     index, ranker = given.work / "index", given.work / "ranker"
     if not ranker.exists():
         warm(given.base, ranker, separate_layers="all")
-    try:
+    if not index.exists():
         build_index(given.corpus, index)
-    except SecondlookError:
-        pass  # it is there, from before the kill
     add_vectors(index, given.corpus, ranker, precision=given.precision)
 
 
