@@ -85,10 +85,11 @@ class Graphs:
         """For each vector, rows that are likely among its `count` nearest; in no order."""
         wanted = max(2 * count, _LEAST_FOUND)
         options = self._faiss.SearchParametersHNSW(efSearch=wanted)
-        found = []
-        for number, graph in enumerate(self._graphs):
+        found, start = [], 0
+        for graph in self._graphs:
             _, rows = graph.search(vectors, min(wanted, graph.ntotal), params=options)
-            found.append(np.where(rows >= 0, rows + number * PART_ROWS, -1))
+            found.append(np.where(rows >= 0, rows + start, -1))
+            start += graph.ntotal
         together = np.concatenate(found, axis=1)  # [vectors, candidates]
         return [own[own >= 0] for own in together]
 
