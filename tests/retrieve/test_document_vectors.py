@@ -179,8 +179,7 @@ def test_another_job_starts_over(tmp_path):
     (tmp_path / "index").mkdir()
     writer = VectorWriter(tmp_path / "index", JOB, DIMENSION, "fp32")
     writer.add(["a"], np.array([1]), unit_vectors(1))
-    writer.save()
-    del writer
+    writer.close()
     assert VectorWriter(tmp_path / "index", {"ranker": "x"}, DIMENSION, "fp32").documents == 0
 
 

@@ -232,11 +232,19 @@ class VectorWriter:
         write_at_once(self.folder / _STATE, json.dumps(state | {"id_bytes": self._id_bytes}))
         self._saved_at = monotonic()
 
-    def complete(self) -> StoredRows:
-        """All documents were added: write what is made of them together; gives the rows."""
+    def close(self) -> None:
+        """Stop here; the same job goes on from here later."""
+        self._close()
+        self._hold.release()
+
+    def _close(self) -> None:
         self.save()
         for file in self._files.values():
             file.close()
+
+    def complete(self) -> StoredRows:
+        """All documents were added: write what is made of them together; gives the rows."""
+        self._close()
         lengths = np.fromfile(self.folder / "id_lengths.bin", np.uint32)
         np.save(self.folder / ID_ENDS, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
         IdPositions.write(self.folder, IdList(self.folder))

@@ -199,8 +199,9 @@ def encode_corpus(
                 writer.add([one.id for one in some], made.counts, made.rows)
                 cut += int((made.cut > 0).sum())
                 advance(len(some))
-        finally:
-            writer.save()
+        except BaseException:
+            writer.close()
+            raise
     return writer, encoder, cut
 
 
