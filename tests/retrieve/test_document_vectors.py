@@ -180,7 +180,9 @@ def test_another_job_starts_over(tmp_path):
     writer = VectorWriter(tmp_path / "index", JOB, DIMENSION, "fp32")
     writer.add(["a"], np.array([1]), unit_vectors(1))
     writer.close()
-    assert VectorWriter(tmp_path / "index", {"ranker": "x"}, DIMENSION, "fp32").documents == 0
+    other = VectorWriter(tmp_path / "index", {"ranker": "x"}, DIMENSION, "fp32")
+    assert other.documents == 0
+    other.close()
 
 
 def test_ids_are_found_by_position_and_positions_by_id(tmp_path, monkeypatch):
