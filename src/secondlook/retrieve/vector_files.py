@@ -64,7 +64,7 @@ class VectorCard(Settings):
     """The fingerprint of the documents."""
     windows: WindowSettings | None = None
     """How the similarities of a document's windows become one."""
-    graphs: int = Field(0, ge=0)
+    graphs: int = Field(default=0, ge=0)
     """HNSW graphs over the rows; none where every row is compared."""
     stored: Literal["folder", "cluster"] = "folder"
 
