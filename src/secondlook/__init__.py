@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from secondlook.data.formats import write_qrels
     from secondlook.data.run import Run
     from secondlook.explain import explain as explain_score
-    from secondlook.retrieve.search_index import SearchIndex, open_index
+    from secondlook.retrieve.search_index import SearchIndex
     from secondlook.score.open_ranker import open_ranker
     from secondlook.score.ranker import Ranker
     from secondlook.score.remote_ranker import RemoteRanker
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from secondlook.workflows.evaluate import evaluate as evaluate_run
     from secondlook.workflows.index import build_index
     from secondlook.workflows.mine import mine
+    from secondlook.workflows.open_index import open_index
     from secondlook.workflows.report import report
     from secondlook.workflows.serve import create_app
     from secondlook.workflows.serve import serve as serve_ranker
@@ -88,7 +89,7 @@ _LATE = {
     "load_qrels": "data.conversions:load_qrels",
     "load_queries": "data.conversions:load_queries",
     "mine": "workflows.mine:mine",
-    "open_index": "retrieve.search_index:open_index",
+    "open_index": "workflows.open_index:open_index",
     "open_ranker": "score.open_ranker:open_ranker",
     "qrels_to_dataframe": "data.conversions:qrels_to_dataframe",
     "report": "workflows.report:report",

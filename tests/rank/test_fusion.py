@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.rank import Fusion, second_look
+from secondlook.rank import Fusion, fuse_rankings, second_look
 from secondlook.rank.fusion import fuse
 from secondlook.types import Hit, Ranking
 
@@ -89,3 +89,31 @@ def test_a_hit_that_both_looks_prefer_stays_above(first, tenths, scale, data):
         for b in range(len(first)):
             if first[a] > first[b] and second[a] > second[b]:
                 assert fused[a] > fused[b]
+
+
+def test_two_rankings_become_one_by_reciprocal_rank():
+    words = Ranking.of("q", [Hit("a", 9.0), Hit("b", 5.0), Hit("c", 1.0)])
+    near = Ranking.of("q", [Hit("c", 0.9), Hit("d", 0.8)])
+    both = fuse_rankings(words, near, Fusion(0.5, "ranks"), 10)
+    expected = {"a": 1 / 61, "b": 1 / 62, "c": 1 / 63 + 1 / 61, "d": 1 / 62}
+    assert {hit.doc_id: 2 * hit.score for hit in both.hits} == pytest.approx(expected)
+    assert [hit.doc_id for hit in both.hits] == ["c", "a", "d", "b"]
+    assert fuse_rankings(words, near, Fusion(0.5, "ranks"), 2) == both.top(2)
+
+
+def test_what_one_ranking_lacks_counts_as_its_last():
+    words = Ranking.of("q", [Hit("a", 9.0), Hit("b", 5.0), Hit("c", 1.0)])
+    near = Ranking.of("q", [Hit("c", 0.9), Hit("d", 0.8)])
+    both = fuse_rankings(words, near, Fusion(0.25, "min-max"), 10)
+    scores = {hit.doc_id: hit.score for hit in both.hits}
+    assert scores == pytest.approx({"a": 0.25, "b": 0.125, "c": 0.75, "d": 0.0})
+    z = {hit.doc_id: hit.score for hit in fuse_rankings(words, near, Fusion(0.25, "z"), 10).hits}
+    deviations = np.array([4.0, 0.0, -4.0]) / np.std([9.0, 5.0, 1.0])
+    assert z["a"] == pytest.approx(0.25 * deviations[0] - 0.75)
+    assert z["d"] == pytest.approx(0.25 * deviations[2] - 0.75)
+
+
+def test_a_ranking_without_hits_leaves_the_other_as_it_is():
+    near = Ranking.of("q", [Hit("c", 0.9), Hit("d", 0.8)])
+    both = fuse_rankings(Ranking("q", ()), near, Fusion(0.5, "ranks"), 10)
+    assert [hit.doc_id for hit in both.hits] == ["c", "d"]

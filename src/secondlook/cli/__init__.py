@@ -23,6 +23,7 @@ from secondlook.cli import (
     explain,
     export,
     fuse,
+    fuse_index,
     gap,
     generate,
     index,
@@ -75,6 +76,7 @@ app.command(rich_help_panel="Train")(distil.distil)
 app.command(rich_help_panel="Train")(teach.teach)
 app.command(rich_help_panel="Train")(train.train)
 app.command(rich_help_panel="Train")(calibrate.calibrate)
+fuse.app.command("index")(fuse_index.index)
 app.add_typer(fuse.app, rich_help_panel="Train")
 app.add_typer(types_.app, rich_help_panel="Train")
 app.command(rich_help_panel="Train")(gap.gap)

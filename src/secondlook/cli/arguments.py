@@ -76,6 +76,32 @@ Routing = Annotated[
 Replace = Annotated[bool, typer.Option("--replace", help="Overwrite OUTPUT if it exists.")]
 
 
+class FirstStage(StrEnum):
+    """What a first-stage search goes by."""
+
+    bm25 = "bm25"
+    vectors = "vectors"
+    hybrid = "hybrid"
+
+
+By = Annotated[
+    FirstStage | None,
+    typer.Option(
+        help="Search by bm25, by vectors, or by both (hybrid); default: as the index was tuned, "
+        "else hybrid where it has vectors.",
+        show_default=False,
+    ),
+]
+
+
+class VectorPrecision(StrEnum):
+    """Numeric precision of stored vectors."""
+
+    fp32 = "fp32"
+    fp16 = "fp16"
+    int8 = "int8"
+
+
 class Backend(StrEnum):
     """Inference back ends."""
 

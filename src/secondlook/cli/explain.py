@@ -19,10 +19,7 @@ _ROWS = 12  # words in the terminal's tables
 
 
 def explain(
-    ranker: Annotated[
-        str,
-        typer.Argument(metavar="RANKER", help=RANKER_HELP),
-    ],
+    ranker: Annotated[str, typer.Argument(metavar="RANKER", help=RANKER_HELP)],
     query: Annotated[str, typer.Argument(help="Text of the query.")],
     document: Annotated[str, typer.Argument(help="Text of the document, or its id in --index.")],
     index: Annotated[

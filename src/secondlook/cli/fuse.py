@@ -12,7 +12,7 @@ from secondlook.terminal.help_layout import VerbApp
 
 app = VerbApp(
     name="fuse",
-    help="Combine first-stage and re-ranking scores (score fusion).",
+    help="Combine scores: of first stage and re-ranking, or of BM25 and vectors (score fusion).",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

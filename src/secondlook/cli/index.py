@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import CorpusFormat  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import CorpusFormat, VectorPrecision
 
 
 def index(
@@ -53,18 +53,31 @@ def index(
     ] = None,
     shards: Annotated[int, typer.Option(help="Primary shards on the cluster.", min=1)] = 1,
     replicas: Annotated[int, typer.Option(help="Replicas of each shard.", min=0)] = 0,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RANKER",
+            help="Encode every document with this bi-encoder, or with a re-ranker made from one, "
+            "for vector and hybrid search; an existing INDEX of the same corpus gets them too.",
+        ),
+    ] = None,
+    vector_precision: Annotated[
+        VectorPrecision, typer.Option(help="Precision of stored vectors: fp32, fp16 or int8.")
+    ] = VectorPrecision.fp32,
     replace: Annotated[bool, typer.Option("--replace", help="Rebuild INDEX if it exists.")] = False,
 ) -> None:
-    """Index a corpus for first-stage retrieval (BM25).
+    """Index a corpus for first-stage retrieval: BM25 and, with --vectors, hybrid search.
 
     Reads BEIR, MS MARCO, Pyserini JSON, TREC CAR and ir_datasets corpora, also compressed (gz,
     zst). INDEX is a folder; `search`, `retrieve` and `rerank` need nothing else.
 
-    An interrupted command leaves no partial index; run it again (on a cluster it resumes).
+    An interrupted command leaves no partial index; run it again (on a cluster, and while vectors
+    are made, it resumes).
 
     [bold]Examples[/bold]
 
       secondlook index scifact/corpus.jsonl.gz scifact.index
+      secondlook index scifact/corpus.jsonl.gz scifact.index --vectors intfloat/e5-small
       secondlook index collection.tsv marco.index --engine opensearch --shards 3 --replicas 1
     """
     from secondlook.terminal.bars import Bars
@@ -83,7 +96,9 @@ def index(
         name=name,
         shards=shards,
         replicas=replicas,
+        vectors=vectors,
+        vector_precision=vector_precision.value,
         replace=replace,
         progress=Bars(),
     )
-    typer.echo(f"{folder}: {built.card.documents:,} documents, {built.card.engine}")
+    typer.echo(f"{folder}: {built.summary()}")

@@ -47,6 +47,13 @@ def rerank(
             help="Numeric precision: fp32, bf16 or int8; auto: that of the export, else fp32."
         ),
     ] = Precision.auto,
+    stored_vectors: Annotated[
+        bool,
+        typer.Option(
+            help="Score by the vectors of the index where this re-ranker made them and none of its "
+            "layers sees both texts; otherwise it reads every document."
+        ),
+    ] = True,
     ray: Ray = None,
     replace: Replace = False,
 ) -> None:
@@ -82,6 +89,7 @@ def rerank(
         raw=raw,
         backend=backend.value,
         precision=precision.value,
+        stored_vectors=stored_vectors,
         ray=ray,
         replace=replace,
         progress=Bars(),

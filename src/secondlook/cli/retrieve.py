@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from secondlook.cli.arguments import (  # noqa: TC001 - typer reads them
+    By,
     Filters,
     Parameters,
     QueriesSource,
@@ -20,6 +21,7 @@ def retrieve(
     queries: QueriesSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="Run file to write.")],
     k: Annotated[int, typer.Option("-k", help="Documents per query.", min=1)] = 1000,
+    by: By = None,
     judged: Annotated[
         str | None, typer.Option(help="Retrieve only for the queries judged in this qrels file.")
     ] = None,
@@ -36,9 +38,10 @@ def retrieve(
     A name that ends in .tsv gives MS MARCO's format; .gz and .zst compress. The file appears when
     it is complete.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
       secondlook retrieve scifact.index queries.jsonl --judged qrels/test.tsv -o bm25.trec.gz
+      secondlook retrieve scifact.index queries.jsonl --by hybrid -k 100 -o hybrid.trec
     """
     from secondlook.retrieve.search_options import read_options
     from secondlook.terminal.bars import Bars
@@ -49,6 +52,7 @@ def retrieve(
         queries,
         output,
         k=k,
+        by=by.value if by else None,
         judged=judged,
         query_format=query_format,
         tag=tag,

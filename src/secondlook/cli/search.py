@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secondlook.cli.arguments import Filters, Parameters, Routing  # noqa: TC001 - typer reads them
+from secondlook.cli.arguments import By, Filters, Parameters, Routing  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +22,7 @@ def search(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder.")],
     words: Annotated[str, typer.Argument(help="Query text.")],
     k: Annotated[int, typer.Option("-k", help="Results to show.", min=1)] = 10,
+    by: By = None,
     ranker: Annotated[str | None, typer.Option(help="Re-rank with this re-ranker.")] = None,
     depth: Annotated[int, typer.Option(help="First-stage candidates to re-rank.", min=1)] = 100,
     filters: Filters = None,
@@ -43,7 +44,15 @@ def search(
     from secondlook.workflows.search import search as run
 
     options = read_options(filters or (), param or (), routing)
-    result = run(folder, words, k=k, ranker=ranker, depth=depth, options=options)
+    result = run(
+        folder,
+        words,
+        k=k,
+        ranker=ranker,
+        depth=depth,
+        by=by.value if by else None,
+        options=options,
+    )
     if as_json:
         typer.echo(json.dumps(result.to_list(), ensure_ascii=False))
     elif not result.hits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,13 +17,16 @@ def warm(
         typer.Option("--output", "-o", help="Output folder of the re-ranker.", show_default=False),
     ],
     separate_layers: Annotated[
-        int,
+        str,
         typer.Option(
-            min=0,
+            "--separate-layers",
+            "--separate",
+            metavar="N|all",
             help="Number of lowest layers without attention between query and document; their "
-            "document states can be cached, so known documents are scored faster.",
+            "document states can be cached, so known documents are scored faster. all: documents "
+            "are scored by vectors that `index --vectors` stores.",
         ),
-    ] = 0,
+    ] = "0",
     window: Annotated[
         int | None,
         typer.Option(
@@ -55,6 +58,7 @@ def warm(
       secondlook warm sentence-transformers/all-MiniLM-L6-v2 -o ranker
       secondlook warm ./e5 -o ranker --query-prompt "query: " --document-prompt "passage: "
       secondlook warm ./e5 -o ranker --window 150
+      secondlook warm ./e5 -o ranker --separate all
     """
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.warm import warm as workflow
@@ -62,7 +66,7 @@ def warm(
     result = workflow(
         base,
         output,
-        separate_layers=separate_layers,
+        separate_layers=_layers(separate_layers),
         window=window,
         stride=stride,
         query_prompt=query_prompt,
@@ -71,3 +75,11 @@ def warm(
         progress=Bars(),
     )
     typer.echo(result.summary())
+
+
+def _layers(given: str) -> int | Literal["all"]:
+    if given == "all":
+        return "all"
+    if not given.isdecimal():
+        raise typer.BadParameter(f"{given!r} is neither a number of layers nor all")
+    return int(given)

@@ -274,6 +274,11 @@ def max_length(folder: Path, config: Mapping[str, Any]) -> int:
     return longest_input(saved_files(folder, config), position_limit(config))
 
 
+def layer_count(config: Mapping[str, Any]) -> int:
+    """How many layers the encoder has."""
+    return int(config.get("num_hidden_layers") or config["n_layers"])  # DistilBERT's name
+
+
 def position_limit(config: Mapping[str, Any]) -> int | None:
     """How many tokens the encoder has positions for; None where config.json does not say."""
     positions = config.get("max_position_embeddings")

@@ -18,7 +18,8 @@ from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import CheckpointProblem
 from secondlook.model.checkpoint import base_name, locate, max_length, read_config, read_tokenizer
 from secondlook.model.joint import Joint
-from secondlook.model.network import Model, load
+from secondlook.model.loading import load
+from secondlook.model.network import Model
 from secondlook.model.settings import Lineage, Phase, RankerSettings
 
 if TYPE_CHECKING:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from secondlook.model.network import CrossEncoder
+    from secondlook.model.vector_network import VectorNetwork
 
 OUTPUT = "logits"
-"""The name of what the graph gives: one logit per pair. [batch]"""
+"""The name of what the graph gives: one logit per pair, or of an encoder one row per text."""
 
 
-def write_onnx(network: CrossEncoder, path: Path) -> None:
+def write_onnx(network: CrossEncoder | VectorNetwork, path: Path) -> None:
     """Write the network in float32; the graph's inputs are `network.inputs`, as int64."""
     if isinstance(network, Frozen):
         raise BackendProblem(
@@ -62,7 +63,7 @@ def write_onnx(network: CrossEncoder, path: Path) -> None:
             ) from error
 
 
-def _spell_out_attention(network: CrossEncoder) -> None:
+def _spell_out_attention(network: CrossEncoder | VectorNetwork) -> None:
     """As products and a softmax, which engines know and fuse.
 
     Torch's own fused attention becomes the same with a guard against NaN in every layer, and that

@@ -97,7 +97,7 @@ class Warm(nn.Module):
 
         They depend on that part only, so a document's can be kept for the next query.
         """
-        positions, _ = _parts(attention_mask, attention_mask.new_zeros(len(attention_mask)))
+        positions, _ = _parts(attention_mask, attention_mask.new_zeros(attention_mask.shape[0]))
         mask = visible(attention_mask, words)
         states = self._family.embed(input_ids, positions)
         return self._family.run(states, positions, lambda _: mask, range(self.separate_layers))

@@ -61,6 +61,26 @@ def second_look(first: Ranking, scores: ArrayLike, fusion: Fusion | None = None)
     return Ranking.of(first.query_id, hits)
 
 
+def fuse_rankings(first: Ranking, second: Ranking, fusion: Fusion, k: int) -> Ranking:
+    """The best `k` documents of two rankings of one query; `weight` is that of the first.
+
+    A document that only one of them found gets from the other what its last hit gets; of ranks,
+    nothing, as reciprocal rank fusion has it.
+    """
+    final: dict[str, float] = {}
+    missing = 0.0
+    for ranking, weight in ((first, fusion.weight), (second, 1 - fusion.weight)):
+        values = weight * _scaled([hit.score for hit in ranking.hits], fusion.scale)
+        if not len(values):
+            continue
+        least = 0.0 if fusion.scale == "ranks" else float(values.min())
+        missing += least
+        for hit, value in zip(ranking.hits, values.tolist(), strict=True):
+            final[hit.doc_id] = final.get(hit.doc_id, 0.0) + value - least
+    hits = (Hit(doc_id, value + missing) for doc_id, value in final.items())
+    return Ranking.of(first.query_id, hits).top(k)
+
+
 def _scaled(scores: ArrayLike, scale: Scale) -> Floats:
     """Scores that are all alike say nothing: they become 0, or share the order they came in."""
     values = np.asarray(scores, np.float64)

@@ -21,6 +21,7 @@ from secondlook.recipe import Settings
 from secondlook.retrieve.contents import contents
 from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
+from secondlook.retrieve.id_list import ID_ENDS, IDS, IdList
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 _STORE = "corpus.sqlite"
 _MATRIX = "bm25s"
-_IDS = "ids.utf8"
-_ID_ENDS = "id_ends.npy"
 _TERMS_AT_ONCE = 1_000_000
 _SAMPLED = 64
 _IDS_AT_ONCE = 10_000
@@ -54,7 +53,7 @@ class Bm25Index:
     """BM25 without a server, for corpora up to some millions of passages. Cannot be updated."""
 
     def __init__(
-        self, card: IndexCard, store: CorpusStore, matrix: bm25s.BM25, ids: _IdList
+        self, card: IndexCard, store: CorpusStore, matrix: bm25s.BM25, ids: IdList
     ) -> None:
         self.card = card
         self.store = store
@@ -113,7 +112,7 @@ class Bm25Index:
         store = CorpusStore.open(folder / _STORE)
         try:
             matrix = bm25s.BM25.load(folder / _MATRIX, mmap=True)
-            ids = _IdList(folder)
+            ids = IdList(folder)
             fits = _fits(matrix, ids, len(store), store.fingerprint, card)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise _damaged(folder, error) from error
@@ -170,7 +169,7 @@ class Bm25Index:
 
 
 def _fits(
-    matrix: bm25s.BM25, ids: _IdList, documents: int, fingerprint: str, card: IndexCard
+    matrix: bm25s.BM25, ids: IdList, documents: int, fingerprint: str, card: IndexCard
 ) -> bool:
     """Whether the parts of an index speak of the same documents and terms."""
     starts, terms = matrix.scores["indptr"], matrix.vocab_dict
@@ -208,25 +207,6 @@ def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     if len(passing) < k:
         passing = np.arange(len(scores))
     return passing[np.argpartition(scores[passing], -k)[-k:]]
-
-
-class _IdList:
-    """Document ids by position, memory-mapped: a corpus of millions costs no memory."""
-
-    def __init__(self, folder: Path) -> None:
-        self._bytes = np.memmap(folder / _IDS, dtype=np.uint8, mode="r")
-        self._ends = np.load(folder / _ID_ENDS, mmap_mode="r")
-        if self._ends[-1] != len(self._bytes):
-            raise ValueError(f"{_IDS} and {_ID_ENDS} differ")
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def at(self, positions: NDArray[np.int64]) -> list[str]:
-        ends = self._ends[positions + 1].tolist()
-        starts = self._ends[positions].tolist()
-        view = self._bytes.data
-        return [str(view[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
 
 
 class _Postings:
@@ -322,7 +302,7 @@ def _store_and_tokenise(
 ) -> CorpusStore:
     """One pass over the corpus: texts into the store, terms into the postings, ids into a file."""
     id_ends = array("q", [0])
-    with (folder / _IDS).open("wb") as ids:
+    with (folder / IDS).open("wb") as ids:
 
         def passing() -> Iterator[Document]:
             for document in documents:
@@ -331,7 +311,7 @@ def _store_and_tokenise(
                 yield document
 
         store = CorpusStore.build(folder / _STORE, passing())
-    np.save(folder / _ID_ENDS, np.array(id_ends, dtype=np.int64))
+    np.save(folder / ID_ENDS, np.array(id_ends, dtype=np.int64))
     return store
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.errors import EngineProblem
 from secondlook.retrieve.cluster import Busy
+from secondlook.retrieve.cluster_vectors import VECTOR, as_json
 from secondlook.retrieve.contents import contents
 from secondlook.retrieve.lucene import CONTENTS
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from secondlook.data.fingerprint import Fingerprint
     from secondlook.retrieve.cluster import Cluster
+    from secondlook.retrieve.vector_files import StoredRows
     from secondlook.types import Document
 
 _BATCH_WRITES = 2_000
@@ -56,7 +58,7 @@ class Chunk:
     """The corpus's fingerprint up to there."""
 
 
-def write_of(operation: Literal["create", "index"], document: Document, **fields: int) -> Write:
+def write_of(operation: Literal["create", "index"], document: Document, **fields: Any) -> Write:  # noqa: ANN401 - JSON
     """The write that puts a document into the index."""
     size = len(document.id.encode())
     if not 0 < size <= _ID_BYTES:
@@ -89,13 +91,24 @@ def batches(writes: Iterable[Write]) -> Iterator[tuple[Write, ...]]:
         yield tuple(batch)
 
 
-def cut(documents: Iterable[Document], start: int, fingerprint: Fingerprint) -> Iterator[Chunk]:
-    """The rest of a corpus, from the document at `start` on; `fingerprint` knows those before."""
+def cut(
+    documents: Iterable[Document],
+    start: int,
+    fingerprint: Fingerprint,
+    vectors: StoredRows | None = None,
+) -> Iterator[Chunk]:
+    """The rest of a corpus, from the document at `start` on; `fingerprint` knows those before.
+
+    `vectors` has a row for each document of the whole corpus.
+    """
 
     def creates() -> Iterator[Write]:
         for position, document in enumerate(documents, start):
             fingerprint.add(document)
-            yield write_of("create", document, position=position)
+            more: dict[str, Any] = {"position": position}
+            if vectors is not None:
+                more[VECTOR] = as_json(vectors.read(slice(position, position + 1))[0])
+            yield write_of("create", document, **more)
 
     end = start
     for batch in batches(creates()):

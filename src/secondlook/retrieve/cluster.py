@@ -27,6 +27,14 @@ _BUSY = frozenset({429, 500, 502, 503, 504})
 _SHOWN = 200  # characters of an answer that nobody understands
 
 
+class VectorField(Settings):
+    """The vectors of an index on a cluster."""
+
+    dimension: int = Field(ge=1)
+    made_by: str
+    """The fingerprint of the ranker that makes them."""
+
+
 class OpenSearchSettings(Settings):
     """Where the index is and how it is made.
 
@@ -47,6 +55,8 @@ class OpenSearchSettings(Settings):
     b: float = Field(0.4, ge=0, le=1)
     analyzer: str = DEFAULT
     """How texts become terms: a language, or an analyzer that the cluster has by itself."""
+    vectors: VectorField | None = None
+    """The documents' vectors, where they have any."""
 
     @field_validator("name")
     @classmethod

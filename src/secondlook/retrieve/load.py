@@ -22,6 +22,12 @@ from typing import TYPE_CHECKING, Any
 from secondlook.analyze import ANALYZERS
 from secondlook.errors import EngineProblem, IndexProblem, MalformedInput
 from secondlook.retrieve.bulk import QUERIES, SHOWN, cut, in_parallel, send
+from secondlook.retrieve.cluster_vectors import (
+    VECTOR,
+    product_of,
+    vector_field,
+    vector_settings,
+)
 from secondlook.retrieve.lucene import CONTENTS
 
 if TYPE_CHECKING:
@@ -29,7 +35,8 @@ if TYPE_CHECKING:
 
     from secondlook.data.fingerprint import Fingerprint
     from secondlook.retrieve.bulk import Chunk, Write
-    from secondlook.retrieve.cluster import Cluster, OpenSearchSettings
+    from secondlook.retrieve.cluster import Cluster, OpenSearchSettings, VectorField
+    from secondlook.retrieve.vector_files import StoredRows
     from secondlook.types import Document
 
 _LAYOUT = 2
@@ -90,7 +97,8 @@ class Load:
                 f"{settings.replicas} replicas need {settings.replicas + 1} data nodes, and the "
                 f"cluster has {nodes}: start more nodes, or give fewer --replicas"
             )
-        fresh = Imprint(settings.model_dump(exclude={"urls", "nodes", "discover"}), 0, "")
+        kept = settings.model_dump(exclude={"urls", "nodes", "discover"}, exclude_none=True)
+        fresh = Imprint(kept, 0, "")
         name, load = settings.name, None
         for index, imprint in _ours(cluster, name, unfinished=True).items():
             same = (imprint.made_as, imprint.layout) == (fresh.made_as, fresh.layout)
@@ -101,7 +109,10 @@ class Load:
                 _remove(cluster, index)
         if load is None:
             load = cls(cluster, name, f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}", fresh)
-            cluster.request("PUT", f"/{load._index}", _body(settings, fresh))
+            body = _body(settings, fresh)
+            if settings.vectors is not None:
+                _add_vectors(body, cluster, settings.vectors)
+            cluster.request("PUT", f"/{load._index}", body)
         load._wait_for_copies()
         return load
 
@@ -111,10 +122,11 @@ class Load:
         fingerprint: Fingerprint,
         on_acknowledged: Callable[[Sequence[str]], None],
         note_every: float,
+        vectors: StoredRows | None = None,
     ) -> None:
         """Put the documents that follow those done, whose fingerprint is given."""
         noted = time.monotonic()
-        chunks = cut(documents, self.done, fingerprint)
+        chunks = cut(documents, self.done, fingerprint, vectors)
         with closing(in_parallel(self._cluster, self._put, chunks)) as acknowledged:
             for chunk in acknowledged:
                 on_acknowledged([write.doc_id for write in chunk.writes])
@@ -227,6 +239,21 @@ def count(cluster: Cluster, index: str) -> int:
     return int(answer["count"])
 
 
+def imprint_of(settings: OpenSearchSettings, cluster: Cluster) -> Imprint:
+    """What the index of this name says of itself; raises IndexProblem where there is none."""
+    found = cluster.ask("GET", f"/{settings.name}/_mapping", ignore=(404,))
+    if not found:
+        raise cluster.no_engine(str(found))
+    imprint = None if "error" in found else Imprint.read(next(iter(found.values())))
+    if imprint is None:
+        where = ", ".join(cluster.route.named)
+        raise IndexProblem(
+            f"{where} holds no index {settings.name!r} made by secondlook; "
+            "make it with: secondlook index CORPUS INDEX --engine opensearch"
+        )
+    return imprint
+
+
 def _loading(name: str) -> str:
     return f"{name}-loading"
 
@@ -267,6 +294,24 @@ def _on_cluster(analyzer: str) -> str:
             "choose another language"
         )
     return built_in
+
+
+def _add_vectors(body: dict[str, Any], cluster: Cluster, field: VectorField) -> None:
+    """Documents with a vector each; raises EngineProblem where the cluster cannot keep them."""
+    product = product_of(cluster.ask("GET", "/", needs=("version",)))
+    if product == "opensearch":
+        plugins = cluster.ask(  # unless this user may not know them
+            "GET", "/_nodes/plugins", ignore=(403,), filter_path="nodes.*.plugins.name"
+        )
+        for node in plugins.get("nodes", {}).values():
+            if "opensearch-knn" not in {one["name"] for one in node.get("plugins", [])}:
+                raise EngineProblem(
+                    "a node of the cluster has no k-NN plugin (opensearch-knn), which vectors "
+                    "need: install it, or index without vectors"
+                )
+    body["settings"] |= vector_settings(product)
+    body["mappings"]["properties"][VECTOR] = vector_field(product, field.dimension)
+    body["mappings"]["_source"]["excludes"].append(VECTOR)  # searched and compared, never shown
 
 
 def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from secondlook.types import Query
 
 CONTENTS = "contents"
 """The field that is searched: title and text as one."""
@@ -63,8 +66,18 @@ def is_too_long(answer: dict[str, Any]) -> bool:
     return "maxClauseCount" in str(answer.get("error"))
 
 
-def msearch(searches: Iterable[tuple[str, Search]], k: int) -> str:
-    """The body of a multi-search: texts, and what to search for them.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A search for a query: its `body` beside what all searches have."""
+
+    query: Query
+    body: Search
+    words: bool = True
+    """Whether it is by words, whose weights all shards must agree on."""
+
+
+def msearch(searches: Iterable[Asked], k: int, *, of_all_shards: bool) -> str:
+    """The body of a multi-search: what to search for queries.
 
     Ids come from doc values, so that no stored field is read. The same text is always answered by
     the same copy of a shard while the cluster stays as it is: copies may disagree on which of the
@@ -78,10 +91,14 @@ def msearch(searches: Iterable[tuple[str, Search]], k: int) -> str:
         "docvalue_fields": ["doc_id"],
     }
     lines = []
-    for text, search in searches:
-        header = {
+    for asked in searches:
+        text = asked.query.text.encode(errors="replace")
+        header: dict[str, Any] = {
             "allow_partial_search_results": False,
-            "preference": f"text{crc32(text.encode(errors='replace'))}",
+            "preference": f"text{crc32(text)}",
         }
-        lines += [json.dumps(header), json.dumps({"query": search, **body})]
+        if asked.words:
+            exact = "dfs_" if of_all_shards else ""  # term statistics of all shards
+            header["search_type"] = f"{exact}query_then_fetch"
+        lines += [json.dumps(header), json.dumps({**asked.body, **body})]
     return "\n".join(lines) + "\n"

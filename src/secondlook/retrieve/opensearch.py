@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -18,37 +19,48 @@ from secondlook.errors import EngineProblem, IndexProblem, MissingDocument, Seco
 from secondlook.retrieve.access import Access, Route, plain_urls
 from secondlook.retrieve.bulk import SHOWN, Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
+from secondlook.retrieve.cluster_vectors import VECTOR, ClusterVectors, as_json, product_of
 from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
-from secondlook.retrieve.load import Imprint, Load, count
-from secondlook.retrieve.lucene import is_too_long, match, most_telling, msearch
+from secondlook.retrieve.load import Load, count, imprint_of
+from secondlook.retrieve.lucene import Asked, is_too_long, match, most_telling, msearch
 from secondlook.retrieve.nodes import other_nodes
+from secondlook.retrieve.vector_files import FOLDER
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from secondlook.retrieve.lucene import Search
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from secondlook.retrieve.vector_files import StoredRows, VectorCard
 
 __all__ = ["OpenSearchIndex", "OpenSearchSettings"]
 
 T = TypeVar("T")
+Encode = Callable[[list[Document]], Sequence["NDArray[np.float32]"]]
+"""Makes a vector of each document."""
 
 _MOST_HITS = 10_000  # index.max_result_window
 _QUERIES_AT_ONCE = 4  # in one request
 _REQUESTS_AT_ONCE = 4  # so that some are searched while others are read
 _TEXTS_AT_ONCE = 500
+_ENCODED_AT_ONCE = 256
 _UPDATED = "+updates"
 _NODES_WHEN_MADE = 5.0  # seconds for a node to answer; a load takes longer anyway
 _NODES_WHEN_OPENED = 0.5  # a person waits for the search
 
 
 class OpenSearchIndex:
-    """BM25 on a cluster: sharded, replicated, updated while it serves.
+    """BM25 on a cluster, and vectors: sharded, replicated, updated while it serves.
 
     Scores are the cluster's: k1 + 1 times what Lucene's BM25 is today, in the same order.
     """
+
+    stores_vectors = True
+    """Vectors go to the cluster with their documents, not into the folder."""
 
     def __init__(self, folder: Path, settings: OpenSearchSettings, cluster: Cluster) -> None:
         self._folder = folder
@@ -72,7 +84,7 @@ class OpenSearchIndex:
         health = self._cluster.ask("GET", f"/_cluster/health/{name}", needs=("status",))
         if health["status"] == "red":
             raise self._cluster.refusal(503, "a shard has no copy", f"index {name!r}")
-        imprint, held = _imprint(self._settings, self._cluster), count(self._cluster, name)
+        imprint, held = imprint_of(self._settings, self._cluster), count(self._cluster, name)
         if held != imprint.documents and not imprint.fingerprint.endswith(_UPDATED):
             raise IndexProblem(
                 f"index {name!r} holds {held:,} documents, and {imprint.documents:,} were loaded: "
@@ -118,13 +130,15 @@ class OpenSearchIndex:
         documents: Iterable[Document],
         settings: OpenSearchSettings,
         *,
+        vectors: StoredRows | None = None,
         on_acknowledged: Callable[[Sequence[str]], None] = lambda doc_ids: None,
         note_every: float = 10.0,
     ) -> OpenSearchIndex:
         """Load the documents in one pass; searches see all of them, or what they saw before.
 
         A load that was interrupted goes on where it last noted its progress (after so many
-        seconds), if the corpus still begins the same. `on_acknowledged` gets the ids that the
+        seconds), if the corpus still begins the same. `vectors` has a row for each document, where
+        the settings say that there are vectors. `on_acknowledged` gets the ids that the
         cluster has safely taken, in the corpus's order.
         """
         _claim(folder)
@@ -148,10 +162,11 @@ class OpenSearchIndex:
                 folder,
                 documents,
                 settings,
+                vectors=vectors,
                 on_acknowledged=on_acknowledged,
                 note_every=note_every,
             )
-        load.fill(stream, fingerprint, on_acknowledged, note_every)
+        load.fill(stream, fingerprint, on_acknowledged, note_every, vectors)
         load.finish()
         write_card(folder, _card(settings, cluster))
         hold.release()
@@ -175,17 +190,37 @@ class OpenSearchIndex:
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k` of the whole index, or an error: never of only some of its shards."""
+        return self.ask([Asked(query, {"query": match(query.text)}) for query in queries], k)
+
+    def ask(self, searches: Sequence[Asked], k: int) -> list[Ranking]:
+        """The best `k` of each search, a few of them in one request, in the order given."""
         if k > _MOST_HITS:
             raise EngineProblem(f"a cluster gives at most {_MOST_HITS:,} hits: ask for a smaller k")
 
-        def ask(batch: Sequence[Query]) -> list[Ranking]:
+        def ask(batch: Sequence[Asked]) -> list[Ranking]:
             return self._cluster.patiently(lambda: self._ask(batch, k))
 
-        if len(queries) <= _QUERIES_AT_ONCE:
-            return ask(queries) if queries else []
+        if len(searches) <= _QUERIES_AT_ONCE:
+            return ask(searches) if searches else []
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-            asked = pool.map(ask, _slices(queries, _QUERIES_AT_ONCE))
+            asked = pool.map(ask, _slices(searches, _QUERIES_AT_ONCE))
             return [ranking for rankings in asked for ranking in rankings]
+
+    def vectors(self, card: VectorCard) -> ClusterVectors:
+        """Its vectors; raises IndexProblem where the cluster holds none made by that ranker."""
+        field = self._settings.vectors
+        if field is None or field.made_by != card.fingerprint:
+            raise IndexProblem(
+                f"index {self.name!r} on the cluster holds no vectors of {card.ranker}; make them "
+                "with: secondlook index CORPUS INDEX --vectors RANKER"
+            )
+        answer = self._cluster.ask("GET", "/", needs=("version",))
+        return ClusterVectors(self, card, product_of(answer))
+
+    @property
+    def name(self) -> str:
+        """Of the index on the cluster."""
+        return self._settings.name
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The texts, in the order asked for."""
@@ -196,17 +231,26 @@ class OpenSearchIndex:
             for shown in [source.get(SHOWN, source)]
         ]
 
-    def upsert(self, documents: Iterable[Document]) -> None:
+    def upsert(self, documents: Iterable[Document], encode: Encode | None = None) -> None:
         """Add documents, or replace those of the same id; the next search sees them.
 
-        A load that is under way replaces them again: it holds only its own corpus.
+        A load that is under way replaces them again: it holds only its own corpus. An index with
+        vectors needs what makes them, `encode`.
         """
+        if self._settings.vectors is not None and encode is None:
+            raise EngineProblem(
+                f"index {self.name!r} has vectors, and the documents to add have none: add them "
+                "with `secondlook add`, which encodes them"
+            )
 
         def writes() -> Iterator[Write]:
-            fingerprint = Fingerprint()  # refuses what is no text, as a load does
-            for document in documents:
-                fingerprint.add(document)
-                yield write_of("index", document)
+            fingerprint, stream = Fingerprint(), iter(documents)
+            while some := list(islice(stream, _ENCODED_AT_ONCE)):
+                rows = encode(some) if encode is not None else [None] * len(some)
+                for document, row in zip(some, rows, strict=True):
+                    fingerprint.add(document)  # refuses what is no text, as a load does
+                    more = {} if row is None else {VECTOR: as_json(row)}
+                    yield write_of("index", document, **more)
 
         self._write(writes())
 
@@ -215,27 +259,28 @@ class OpenSearchIndex:
         self._get(doc_ids)
         self._write(Write("delete", doc_id) for doc_id in doc_ids)
 
-    def _ask(self, queries: Sequence[Query], k: int) -> list[Ranking]:
-        texts = [query.text for query in queries]
-        found = self._msearch(texts, match, k)
+    def _ask(self, searches: Sequence[Asked], k: int) -> list[Ranking]:
+        found = self._msearch(searches, k)
         too_long = [n for n, answer in enumerate(found) if is_too_long(answer)]
         if too_long:
-            again = self._msearch([texts[n] for n in too_long], most_telling, k)
-            for n, answer in zip(too_long, again, strict=True):
+            shorter = [
+                replace(searches[n], body={"query": most_telling(searches[n].query.text)})
+                for n in too_long
+            ]
+            for n, answer in zip(too_long, self._msearch(shorter, k), strict=True):
                 found[n] = answer
-        return [self._ranking(query, answer) for query, answer in zip(queries, found, strict=True)]
+        return [
+            self._ranking(asked.query, answer)
+            for asked, answer in zip(searches, found, strict=True)
+        ]
 
-    def _msearch(
-        self, texts: Sequence[str], search: Callable[[str], Search], k: int
-    ) -> list[dict[str, Any]]:
-        exact = "dfs_" if self._settings.shards > 1 else ""  # term statistics of all shards
+    def _msearch(self, searches: Sequence[Asked], k: int) -> list[dict[str, Any]]:
         answer = self._cluster.request(
             "POST",
             f"/{self._settings.name}/_msearch",
-            msearch(((text, search(text)) for text in texts), k),
+            msearch(searches, k, of_all_shards=self._settings.shards > 1),
             needs=("responses",),
             filter_path=_ANSWER,
-            search_type=f"{exact}query_then_fetch",
         )
         return list(answer["responses"])
 
@@ -279,7 +324,7 @@ class OpenSearchIndex:
     def _write(self, writes: Iterator[Write]) -> None:
         """One batch after the other, so that of two writes of one document the later one stays."""
         name, cluster = self._settings.name, self._cluster.with_patience(LOADING)
-        imprint = _imprint(self._settings, cluster)
+        imprint = imprint_of(self._settings, cluster)
         if not imprint.fingerprint.endswith(_UPDATED):  # before, so that it is never untrue
             replace(imprint, fingerprint=imprint.fingerprint + _UPDATED).write(cluster, name)
         for batch in batches(writes):
@@ -297,10 +342,12 @@ _ANSWER = ",".join(
 
 
 def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
-    imprint = _imprint(settings, cluster)
+    imprint = imprint_of(settings, cluster)
     return IndexCard(
         engine="opensearch",
-        settings=settings.model_copy(update=imprint.made_as).model_dump(mode="json"),
+        settings=OpenSearchSettings.model_validate(
+            settings.model_dump(exclude={"vectors"}) | imprint.made_as
+        ).model_dump(mode="json", exclude_none=True),
         documents=count(cluster, settings.name),
         fingerprint=imprint.fingerprint,
     )
@@ -335,24 +382,11 @@ def _with_other_nodes(
     return cluster.with_others(nodes), settings.model_copy(update={"nodes": nodes})
 
 
-def _imprint(settings: OpenSearchSettings, cluster: Cluster) -> Imprint:
-    found = cluster.ask("GET", f"/{settings.name}/_mapping", ignore=(404,))
-    if not found:
-        raise cluster.no_engine(str(found))
-    imprint = None if "error" in found else Imprint.read(next(iter(found.values())))
-    if imprint is None:
-        where = ", ".join(cluster.route.named)
-        raise IndexProblem(
-            f"{where} holds no index {settings.name!r} made by secondlook; "
-            "make it with: secondlook index CORPUS INDEX --engine opensearch"
-        )
-    return imprint
-
-
 def _claim(folder: Path) -> None:
     """Before hours of loading: the card will go into this folder, and nothing else is in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    strangers = [path for path in folder.iterdir() if path.name != CARD]
+    own = (CARD, FOLDER, f".{FOLDER}.half", f".{FOLDER}.lock")
+    strangers = [path for path in folder.iterdir() if path.name not in own]
     if strangers or ((folder / CARD).exists() and read_card(folder).engine != "opensearch"):
         raise IndexProblem(f"{folder} holds something else; name another folder for this index")
 

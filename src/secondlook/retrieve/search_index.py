@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from secondlook.data.conversions import load_queries
 from secondlook.data.run import Run
 from secondlook.errors import SecondlookError
-from secondlook.retrieve import open_index as open_engine
 from secondlook.retrieve.search_options import SearchOptions, searched_with
 
 if TYPE_CHECKING:
@@ -81,22 +80,17 @@ class SearchIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def summary(self) -> str:
+        """How many documents, which engine and, where it has them, which vectors."""
+        vectors = getattr(self.engine, "vectors", None)
+        made = f", vectors by {vectors.card.ranker}" if vectors is not None else ""
+        return f"{len(self):,} documents, {self.card.engine}{made}"
+
     def __len__(self) -> int:
         return self.card.documents
 
     def __repr__(self) -> str:
         return f"<SearchIndex: {len(self):,} documents, {self.card.engine}>"
-
-
-def open_index(folder: str | Path) -> SearchIndex:
-    """Open an index that was built before.
-
-    >>> import secondlook as sl
-    >>> index = sl.open_index("my.index")
-    >>> index.retrieve(["cats land on their feet"], k=2)
-    <Run 'bm25s': 1 queries, 2 hits>
-    """
-    return SearchIndex(open_engine(Path(folder)))
 
 
 def _is_file(name: str) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.score.export_folder import Engine, Precision
+    from secondlook.score.vector_scorer import VectorScorer
     from secondlook.types import Corpus, Pair, Query, Ranking
 
 
@@ -69,6 +70,8 @@ class CountingRanker:
         self.made_of = made_of(source, self.ranker, backend, precision)
         self.at_once = DOCUMENTS if self.ranker.reads_windows else PAIRS
         """How many documents make a batch."""
+        self.stored: VectorScorer | None = None
+        """Scores from stored vectors instead, where these are this ranker's."""
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
         self._cut_queries: set[str] = set()
 
@@ -85,7 +88,7 @@ class CountingRanker:
         if isinstance(self.ranker, RemoteRanker) or not self.ranker.reads_windows:
             return rerank(queries, rankings, corpus, self)
         began = monotonic()
-        windows = raw_windows(queries, rankings, corpus, self.ranker)
+        windows = raw_windows(queries, rankings, corpus, self.stored or self.ranker)
         self._count(sum(len(ranking.hits) for ranking in rankings), began)
         return windows
 
@@ -98,7 +101,7 @@ class CountingRanker:
             scores = self.ranker.score(pairs)  # what it cuts short, it does not say
             self._count(len(pairs), began)
             return scores
-        scored = self.ranker.scored(pairs)
+        scored = (self.stored or self.ranker).scored(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
         self._cut_tokens += int(scored.cut.sum())
         for row in scored.cut_query.nonzero()[0].tolist():

@@ -88,9 +88,14 @@ def export_ranker(source: str | Path, engine: Engine, precision: Precision) -> E
     with replacing_export(export, made_from) as made, TemporaryDirectory() as scratch:
         graph = Path(scratch) / "model.onnx"
         write_onnx(model.network, graph)
-        (_write_openvino if engine == "openvino" else _write_onnx)(graph, made)
+        write_graph(graph, made)
         difference, spread = _compare(model, made, checkpoint)
     return Exported(export, difference, spread)
+
+
+def write_graph(graph: Path, made: Export) -> None:
+    """Make an export of an ONNX graph in float32."""
+    (_write_openvino if made.engine == "openvino" else _write_onnx)(graph, made)
 
 
 def _write_openvino(graph: Path, made: Export) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from importlib.util import find_spec
 from shutil import rmtree
@@ -61,6 +61,8 @@ class Export:
     """The checkpoint's."""
     engine: Engine
     precision: Precision
+    part: Literal["model", "encoder"] = "model"
+    """The whole network, or the encoder that makes vectors of single texts."""
 
     @property
     def graph(self) -> Path:
@@ -88,7 +90,7 @@ class Export:
         return all(path.is_file() for path in (*self.files, self.card))
 
     def _file(self, suffix: str) -> Path:
-        return self.folder / self.engine / f"model.{self.precision}{suffix}"
+        return self.folder / self.engine / f"{self.part}.{self.precision}{suffix}"
 
 
 def choose(folder: Path, engine: Engine | None, precision: Precision | None) -> Export | None:
@@ -105,7 +107,7 @@ def choose(folder: Path, engine: Engine | None, precision: Precision | None) -> 
         if engine in (None, kind[0]) and precision in (None, kind[1])
     ]
     for export in wanted:
-        if export.is_there() and find_spec(_PACKAGE[export.engine]) is not None:
+        if export.is_there() and runs_here(export):
             return export
     if engine is None:
         return None
@@ -114,6 +116,11 @@ def choose(folder: Path, engine: Engine | None, precision: Precision | None) -> 
         + (f" at {precision}" if precision else "")
         + f"; do it with: {(wanted[-1] if wanted else Export(folder, engine, 'fp32')).command}"
     )
+
+
+def runs_here(export: Export) -> bool:
+    """Whether the engine of an export is installed."""
+    return find_spec(_PACKAGE[export.engine]) is not None
 
 
 def check_fresh(export: Export, checkpoint: Checkpoint) -> None:
@@ -168,11 +175,11 @@ def replacing_export(export: Export, made_from: str) -> Iterator[Export]:
     """
     export.graph.parent.mkdir(exist_ok=True)
     # a fixed name: what a killed export left is cleared away by the next
-    scratch = export.folder.absolute() / f".export.{export.engine}.{export.precision}"
+    scratch = export.folder.absolute() / f".export.{export.part}.{export.engine}.{export.precision}"
     with locked(export.graph):
         rmtree(scratch, ignore_errors=True)
         try:
-            made = Export(scratch, export.engine, export.precision)
+            made = replace(export, folder=scratch)
             made.graph.parent.mkdir(parents=True)
             yield made
             made.card.write_text(ExportCard(fingerprint=made_from).model_dump_json(indent=2) + "\n")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from secondlook.encode.settings import WindowSettings
     from secondlook.score.ranker import Ranker
+    from secondlook.score.vector_scorer import VectorScorer
     from secondlook.types import Corpus, Query
 
 _MARK = "#"
@@ -44,7 +45,10 @@ def run_tag(*, raw: bool, fused: bool, tail: bool = False) -> str:
 
 
 def raw_windows(
-    queries: Sequence[Query], rankings: Sequence[Ranking], corpus: Corpus, ranker: Ranker
+    queries: Sequence[Query],
+    rankings: Sequence[Ranking],
+    corpus: Corpus,
+    ranker: Ranker | VectorScorer,
 ) -> list[Ranking]:
     """The windows of the hits, scored, whatever the ranker's pooling."""
     wanted = dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.errors import MissingExtra
 
@@ -14,6 +14,7 @@ try:
 except ImportError as error:
     raise MissingExtra("torch", "making a warm ranker") from error
 
+from secondlook.model.checkpoint import layer_count, locate, read_config
 from secondlook.score.default_scale import fit_scale, reference_pairs
 from secondlook.score.ranker import Ranker
 
@@ -28,15 +29,17 @@ def make_warm(
     base: str | Path,
     output: str | Path,
     *,
-    separate_layers: int = 0,
+    separate_layers: int | Literal["all"] = 0,
     encode: Mapping[str, Any] | None = None,
     pairs: ScalePairs | None = None,
 ) -> RankerSettings:
     """Make a ranker from a bi-encoder, without training, and write it to `output`.
 
-    Its scores get a scale from `pairs`, or else from the built-in reference pairs.
+    With "all" layers separate, its scores can be made from stored document vectors. They get a
+    scale from `pairs`, or else from the built-in reference pairs.
     """
-    model = new_warm(base, separate_layers=separate_layers, encode=encode)
+    layers = layer_count(read_config(locate(base))) if separate_layers == "all" else separate_layers
+    model = new_warm(base, separate_layers=layers, encode=encode)
     scorer = Ranker(model.settings, model.tokenizer, TorchBackend(model.network))
     scale = fit_scale(scorer, pairs or reference_pairs())
     settings = model.settings.model_copy(update={"calibration": scale})

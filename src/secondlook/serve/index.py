@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument, SecondlookError
 from secondlook.rank.present import fetch_present, still_there
-from secondlook.retrieve import open_index
-from secondlook.retrieve.folder import CARD, read_card
+from secondlook.retrieve.folder import read_card
+from secondlook.retrieve.hybrid import first_stage_files, open_first_stage
 from secondlook.retrieve.search_options import SearchOptions, searched_with
+from secondlook.score.vectors import VectorEncoder
 from secondlook.serve.logs import LOGGER, note
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from secondlook.retrieve import Index
     from secondlook.types import Document, Query, Ranking
+
+T = TypeVar("T")
 
 _REPLACING = 0.1
 """Seconds to wait for a folder that is being replaced: for a moment there is none."""
@@ -68,13 +71,13 @@ class ServedIndex:
         """The index of a folder; raises IndexProblem where it is none."""
 
         def version() -> object:
-            try:
-                at = (folder / CARD).stat()
-            except OSError:
-                return None
-            return at.st_ino, at.st_mtime_ns
+            card, *others = (_stamp(path) for path in first_stage_files(folder))
+            return None if card is None else (card, *others)
 
-        return cls(lambda: open_index(folder), version, read_card(folder).engine)
+        def open_() -> Index:
+            return open_first_stage(folder, None, VectorEncoder.load)
+
+        return cls(open_, version, read_card(folder).engine)
 
     @property
     def is_open(self) -> bool:
@@ -117,6 +120,11 @@ class ServedIndex:
             if self._current is before:
                 raise
             return self._look(query, depth, options)
+
+    def use(self, work: Callable[[Index], T]) -> T:
+        """What `work` makes of the index of now, which stays open until then."""
+        with self._held() as index:
+            return work(index)
 
     def reopen(self) -> None:
         """Open it anew; where that fails it raises, and the old one serves on."""
@@ -178,6 +186,14 @@ class ServedIndex:
                 unused = last and index is not self._current
             if unused:
                 _close(index)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        at = path.stat()
+    except OSError:
+        return None
+    return at.st_ino, at.st_mtime_ns
 
 
 def _close(index: Index | None) -> None:

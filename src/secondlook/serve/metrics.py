@@ -64,6 +64,9 @@ class Metrics:
             "chunk_fill", "Share of the token budget that a chunk used.", buckets=_SHARES
         )
         self.documents = counter("documents", "Documents scored.", "ranker")
+        self.vector_documents = counter(
+            "vector_documents", "Documents scored from vectors of the index.", "ranker"
+        )
         self.truncated = counter("truncated_documents", "Documents cut short.", "ranker")
         self.partials = counter("partial_answers", "Answered before all was scored.", "ranker")
         self.refused = counter("refused", "Requests turned away.", "status")

@@ -114,6 +114,8 @@ class SearchAnswer(BaseModel):
     score_meaning: str
     """What the hits' `score` means, in one sentence."""
     partial: bool
+    by_vectors: bool = False
+    """Whether scores were computed from stored document vectors, without reading the documents."""
     first_look_ms: float
     second_look_ms: float
     query_marks: list[WordMark] | None = None
@@ -161,7 +163,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     began = time.monotonic()
     found, texts = await serving.first_look(query, max(body.k, body.depth), until, options)
     between = time.monotonic()
-    look = await serving.second_look(name, query, texts, until)
+    look = await serving.second_look(name, query, texts, until, indexed=True)
     took = time.monotonic() - between
     jot(request, body.query, look)
     hits = _hits(found, texts, look, body.k)
@@ -186,6 +188,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
         found=len(texts),
         score_meaning=look.ranker.score_meaning,
         partial=look.outcome.partial,
+        by_vectors=look.by_vectors,
         first_look_ms=round(1000 * (between - began), 3),
         second_look_ms=round(1000 * took, 3),
         query_marks=query_marks,

@@ -21,6 +21,7 @@ from secondlook.errors import (
 from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.serve.body import BytesInFlight
 from secondlook.serve.breaker import Breaker
+from secondlook.serve.by_vectors import VectorScoring
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.metrics import Metrics
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from secondlook.explain import Mark
     from secondlook.retrieve.search_options import SearchOptions
     from secondlook.score.open_ranker import AnyRanker
+    from secondlook.score.ranker import Ranker
     from secondlook.serve.index import ServedIndex
     from secondlook.serve.keys import Keys
     from secondlook.serve.outcome import Outcome
@@ -85,6 +87,8 @@ class SecondLook:
     ranker: AnyRanker
     name: str
     outcome: Outcome
+    by_vectors: bool = False
+    """Whether the scores come from the index's vectors."""
 
     @property
     def relevance_scores(self) -> NDArray[np.float32]:
@@ -129,6 +133,8 @@ class Serving:
         self.queues = {
             name: self._queue(name, self._ranker(at)) for name, at in self.sources.items()
         }
+        if self.index is not None:
+            self._vectors = VectorScoring(self.index)
         self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
         # One each, so that scoring keeps its cores, and quick marks do not wait for explanations.
         self._explaining, self._marking = Threads(1), Threads(1)
@@ -160,10 +166,25 @@ class Serving:
         return time.monotonic() + seconds * (1 - _ANSWERING)
 
     async def second_look(
-        self, name: str, query: Query, documents: Sequence[Document], until: float
+        self,
+        name: str,
+        query: Query,
+        documents: Sequence[Document],
+        until: float,
+        *,
+        indexed: bool = False,
     ) -> SecondLook:
-        """Score the documents, as many as can be until the deadline."""
+        """Score the documents, as many as can be until the deadline.
+
+        Those of the index (`indexed`) from its vectors, where they are the ranker's own.
+        """
         queue = self.queues[name]  # asked at once, so that a reload cannot close it before
+        if indexed and self.index is not None:
+            stored = await self._by_vectors(name, queue.ranker, query, documents, until)
+            if stored is not None:
+                self.metrics.documents.labels(name).inc(len(documents))
+                self.metrics.vector_documents.labels(name).inc(len(documents))
+                return SecondLook(queue.ranker, name, stored, by_vectors=True)
         with span("second look"):
             try:
                 outcome = await queue.score([(query, document) for document in documents], until)
@@ -177,6 +198,31 @@ class Serving:
         if outcome.partial:
             self.metrics.partials.labels(name).inc()
         return SecondLook(queue.ranker, name, outcome)
+
+    async def _by_vectors(
+        self,
+        name: str,
+        ranker: Ranker,
+        query: Query,
+        documents: Sequence[Document],
+        until: float,
+    ) -> Outcome | None:
+        """Scores from stored vectors; None where there are none, or none can be had in time."""
+        scoring = self._vectors
+
+        def score() -> Outcome | None:
+            return scoring.outcome(self.sources[name], ranker, query, documents)
+
+        began = time.monotonic()
+        try:
+            with span("second look"):
+                outcome = await asyncio.wait_for(self._engine.run(score), until - began)
+        except (TimeoutError, SecondlookError) as problem:  # then the documents are read
+            LOGGER.warning("no scores by vectors", extra={"facts": {"problem": repr(problem)}})
+            return None
+        if outcome is not None:
+            self.metrics.stage_seconds.labels("score").observe(time.monotonic() - began)
+        return outcome
 
     async def first_look(
         self, query: Query, depth: int, until: float, options: SearchOptions

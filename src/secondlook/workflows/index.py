@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from secondlook.progress import as_progress
+from secondlook.progress import Progress, as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.progress import ProgressCallback
     from secondlook.retrieve import UpdatableIndex
     from secondlook.retrieve.search_index import SearchIndex
+    from secondlook.retrieve.vector_files import VectorPrecision
     from secondlook.types import Document
 
 
@@ -31,17 +32,23 @@ def build_index(
     shards: int = 1,
     replicas: int = 0,
     options: Mapping[str, Any] | None = None,
+    vectors: str | Path | None = None,
+    vector_precision: VectorPrecision = "fp32",
     replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> SearchIndex:
     """Index a corpus for first-stage retrieval (BM25); gives the opened index.
 
     `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
-    unless `replace` is set. `language` says how words are stemmed and which are stop words:
-    "german", "french", …, "cjk", or "none" for neither. For `engine="opensearch"`: `url` names
-    nodes of the cluster (default: OPENSEARCH_URL, or localhost:9200), `discover` finds the other
-    nodes, `name` is the index on the cluster (default: the folder's name), with so many `shards`
-    and `replicas`. An engine that an installed package adds may take other `options`.
+    unless `replace` is set. `vectors` is a re-ranker or bi-encoder that encodes every document, so
+    that the index can be searched by vectors too, stored as fp32, fp16 or int8; an index of the
+    same corpus that is there already gets them, and an interrupted call resumes.
+
+    `language` says how words are stemmed and which are stop words: "german", "french", …, "cjk", or
+    "none" for neither. For `engine="opensearch"`: `url` names nodes of the cluster (default:
+    OPENSEARCH_URL, or localhost:9200), `discover` finds the other nodes, `name` is the index on the
+    cluster (default: the folder's name), with so many `shards` and `replicas`. An engine that an
+    installed package adds may take other `options`.
 
     >>> import secondlook as sl
     >>> index = sl.build_index("corpus.jsonl", "my.index")
@@ -53,11 +60,30 @@ def build_index(
     from secondlook.retrieve.engines import ENGINES
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
+    from secondlook.workflows.open_index import open_index
+    from secondlook.workflows.vectors import (
+        add_vectors,
+        build_with_vectors,
+        check_encoder,
+        make_vectors,
+    )
 
-    target = Path(folder)
+    target, reported = Path(folder), as_progress(progress)
+    if vectors is not None:
+        check_encoder(vectors)
     if (target / CARD).exists() and not replace:
-        raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
-    documents = _Documents(str(corpus), corpus_format, as_progress(progress))
+        if vectors is None:
+            raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
+        add_vectors(
+            target,
+            corpus,
+            vectors,
+            precision=vector_precision,
+            corpus_format=corpus_format,
+            progress=reported,
+        )
+        return open_index(target)
+    documents = _Documents(str(corpus), corpus_format, reported)
     chosen = ENGINES[engine]
     settings = chosen.options(
         target,
@@ -71,11 +97,20 @@ def build_index(
         replicas=replicas,
         **options or {},
     )
+    if vectors is not None and getattr(chosen, "stores_vectors", False):
+        again = _Documents(str(corpus), corpus_format, Progress())
+        build_with_vectors(target, chosen, settings, again.__iter__, vectors, reported)
+        return open_index(target)
     try:
-        return SearchIndex(chosen.build(target, documents, settings))
+        built = chosen.build(target, documents, settings)
     except DuplicateId as twice:
         path = corpus_file(str(corpus), corpus_format)
         raise (twice.in_file(path) if path else twice) from twice
+    if vectors is None:
+        return SearchIndex(built)
+    again = _Documents(str(corpus), corpus_format, Progress())
+    make_vectors(target, built, again, vectors, vector_precision, reported)
+    return open_index(target)
 
 
 def add_documents(
@@ -93,8 +128,24 @@ def add_documents(
 
     opened = open_updatable(Path(index))
     documents = _Documents(str(corpus), corpus_format, as_progress(progress), "adding")
-    opened.upsert(iter(documents))
+    encode = _encode_for(Path(index))
+    if encode is None:
+        opened.upsert(iter(documents))
+    else:
+        with_vectors: Any = opened
+        with_vectors.upsert(iter(documents), encode)
     return opened
+
+
+def _encode_for(index: Path) -> Callable[[list[Document]], Any] | None:
+    """What makes the vectors of documents that are added; None for an index without vectors."""
+    from secondlook.retrieve.vector_files import ENCODER, FOLDER, has_vectors
+    from secondlook.score.vectors import VectorEncoder
+
+    if not has_vectors(index):
+        return None
+    encoder = VectorEncoder.load(index / FOLDER / ENCODER)
+    return lambda documents: encoder.documents(documents).rows
 
 
 def remove_documents(index: str | Path, doc_ids: Iterable[str]) -> UpdatableIndex:

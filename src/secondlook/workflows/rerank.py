@@ -34,6 +34,8 @@ class RerankResult:
     cascade_keep: int = 0
     """How many candidates of each query it kept."""
     cascade_cost: ScoringCost | None = None
+    by_vectors: bool = False
+    """Whether the re-ranker scored by the index's vectors, without reading a document."""
 
     @property
     def seconds(self) -> float | None:
@@ -43,7 +45,7 @@ class RerankResult:
     def summary(self) -> str:
         """Pairs, speed and truncated texts, in one line for each re-ranker."""
         own = f"{self.pairs:,} pairs" if self.cost is None else self.cost.summary()
-        line = f"{self.output}: {own}"
+        line = f"{self.output}: {own}{', by stored vectors' if self.by_vectors else ''}"
         if self.cascade_cost is None:
             return line
         chosen = f"{self.cascade_cost.summary()}, to keep {self.cascade_keep} of each query"
@@ -66,6 +68,7 @@ def rerank(
     raw: bool = False,
     backend: Literal["auto", "torch"] | Engine = "auto",
     precision: Literal["auto"] | Precision = "auto",
+    stored_vectors: bool = True,
     ray: str | None = None,
     replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
@@ -74,16 +77,18 @@ def rerank(
 
     `depth` scores only the top candidates of each query, `cascade` (a cheaper re-ranker and a
     number) only those that the cheaper one keeps; the others stay below in their old order. `raw`
-    writes scores without fusion, one line per window. `ray` is the address of a Ray cluster, or
-    "local".
+    writes scores without fusion, one line per window. A re-ranker whose layers are all separate
+    scores by the vectors of the index where they are its own, unless `stored_vectors` is off. `ray`
+    is the address of a Ray cluster, or "local".
 
     The file appears when it is complete; after an interruption the same call resumes. Raises
     Unwritable if the file exists, unless `replace` is set.
     """
     from secondlook.data import read_queries, read_run
     from secondlook.data.durable import refuse_to_overwrite
-    from secondlook.retrieve import open_index
     from secondlook.score.counting import CountingRanker
+    from secondlook.workflows.open_index import open_index
+    from secondlook.workflows.vectors import stored_scorer_of
 
     _refuse_unsupported(cascade, raw=raw, ray=ray)
     reported, target = as_progress(progress), Path(output)
@@ -92,9 +97,13 @@ def rerank(
     name, keep = (str(cascade[0]), cascade[1]) if cascade else ("", 0)
     with reported.busy("reading run and ranker"):
         digest, total = _survey(read_run(str(run)), texts, str(queries), depth, keep)
-        corpus = open_index(Path(index))
+        corpus = open_index(index, by="bm25").engine
         scorer = CountingRanker(str(ranker), backend, precision)
         chooser = CountingRanker(name, backend, precision) if cascade else None
+        if stored_vectors and ray is None:
+            scorer.stored = stored_scorer_of(corpus, ranker)
+            if chooser:
+                chooser.stored = stored_scorer_of(corpus, name)
     contents = {
         "pairs": digest,
         "corpus": corpus.card.fingerprint,
@@ -102,6 +111,7 @@ def rerank(
         "depth": depth,
         "keep": keep,
         "raw": raw,
+        "stored vectors": [used.stored is not None for used in (chooser, scorer) if used],
     }
     job = _Job(str(run), texts, target, depth, keep, raw, total, contents)
     if ray is not None:
@@ -109,10 +119,10 @@ def rerank(
         _on_ray(job, ray, open_tools, scorer, reported)
         return RerankResult(target, total)
     _here(job, corpus, scorer, chooser, reported)
-    cost = scorer.cost()
+    cost, by_vectors = scorer.cost(), scorer.stored is not None
     if chooser is None:
-        return RerankResult(target, cost.pairs, cost)
-    return RerankResult(target, cost.pairs, cost, name, keep, chooser.cost())
+        return RerankResult(target, cost.pairs, cost, by_vectors=by_vectors)
+    return RerankResult(target, cost.pairs, cost, name, keep, chooser.cost(), by_vectors)
 
 
 @dataclass(frozen=True, slots=True)

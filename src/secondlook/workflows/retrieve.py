@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve.hybrid import By
     from secondlook.retrieve.search_options import SearchOptions
     from secondlook.types import Query, Ranking, Retriever
 
@@ -38,6 +39,7 @@ def retrieve(
     output: str | Path,
     *,
     k: int = 1000,
+    by: By | None = None,
     judged: str | Path | None = None,
     query_format: str = "auto",
     tag: str = "secondlook",
@@ -46,18 +48,20 @@ def retrieve(
 ) -> RetrieveResult:
     """Write the top k documents of every query to a run file.
 
-    With `judged`, only for the queries that these judgments name. `options` are filters, parameters
-    and routing for an attached index. The file appears when it is complete.
+    `by` is "bm25", "vectors" or "hybrid"; by default as the index was tuned to be searched, or
+    hybrid where it has vectors and was not tuned. With `judged`, only for the queries that these
+    judgments name. `options` are filters, parameters and routing for an attached index. The file
+    appears when it is complete.
     """
     from secondlook.data import read_qrels, read_queries, write_run
-    from secondlook.retrieve import open_index
     from secondlook.retrieve.search_options import SearchOptions, searched_with
+    from secondlook.workflows.open_index import open_index
 
     wanted = list(read_queries(str(queries), query_format))
     if judged is not None:
         keep = read_qrels(str(judged))
         wanted = [query for query in wanted if query.id in keep]
-    engine = searched_with(open_index(Path(index)), options or SearchOptions())
+    engine = searched_with(open_index(index, by=by).engine, options or SearchOptions())
     rankings = as_progress(progress).track(
         rankings_of(engine, wanted, k), "retrieving", "queries", total=len(wanted)
     )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from secondlook.retrieve import Index
+    from secondlook.retrieve.hybrid import By
     from secondlook.retrieve.search_options import SearchOptions
     from secondlook.retrieve.snippet import Snippet
     from secondlook.score.open_ranker import AnyRanker
+    from secondlook.score.vector_scorer import VectorScorer
     from secondlook.types import Corpus, Document, Pair, Query, Ranking
 
 
@@ -86,21 +90,24 @@ def search(
     k: int = 10,
     ranker: str | Path | None = None,
     depth: int = 100,
+    by: By | None = None,
     options: SearchOptions | None = None,
 ) -> SearchResult:
     """The top `k` documents for a query; a re-ranker re-ranks the first `depth` candidates.
 
-    `options` are filters, parameters and routing for an attached index.
+    `by` is "bm25", "vectors" or "hybrid"; by default as the index was tuned to be searched, or
+    hybrid where it has vectors and was not tuned. `options` are filters, parameters and routing
+    for an attached index.
     """
-    from secondlook.retrieve import open_index
     from secondlook.retrieve.search_options import SearchOptions, searched_with
     from secondlook.types import Query
+    from secondlook.workflows.open_index import open_index
 
-    engine = searched_with(open_index(Path(index)), options or SearchOptions())
+    engine = searched_with(open_index(index, by=by).engine, options or SearchOptions())
     asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    reranked = None if ranker is None else _reranked(str(ranker), asked, first, engine, k)
+    reranked = None if ranker is None else _reranked(ranker, asked, first, engine, k)
     return SearchResult(query, top, reranked, engine.card.analyzer)
 
 
@@ -115,17 +122,19 @@ def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
 
 
 def _reranked(
-    source: str, query: Query, first: Ranking, corpus: Corpus, k: int
+    source: str | Path, query: Query, first: Ranking, corpus: Index, k: int
 ) -> tuple[SearchHit, ...]:
     from secondlook.rank import second_look
     from secondlook.rank.present import fetch_present, still_there
     from secondlook.score.open_ranker import open_ranker
+    from secondlook.workflows.vectors import stored_scorer_of
 
     ranker = open_ranker(source)
     found = fetch_present(corpus, [hit.doc_id for hit in first.hits])
     first = still_there(first, found)
     texts = [found[hit.doc_id] for hit in first.hits]
-    scores, passages = _scores(ranker, [(query, text) for text in texts])
+    stored = stored_scorer_of(corpus, source)
+    scores, passages = _scores(ranker, [(query, text) for text in texts], stored)
     relevance = ranker.relevance(scores)
     places = {hit.doc_id: place for place, hit in enumerate(first.hits)}
     hits = []
@@ -148,7 +157,7 @@ def _reranked(
 
 
 def _scores(
-    ranker: AnyRanker, pairs: list[Pair]
+    ranker: AnyRanker, pairs: list[Pair], stored: VectorScorer | None
 ) -> tuple[NDArray[np.float32], list[tuple[int, int] | None]]:
     """Raw scores, and where the best window of each document in windows begins and ends."""
     from secondlook.score.remote_ranker import RemoteRanker
@@ -156,7 +165,7 @@ def _scores(
     if isinstance(ranker, RemoteRanker):
         return ranker.score(pairs), [None] * len(pairs)
     encoded = ranker.encode(pairs)
-    scored = ranker.score_encoded(encoded)
+    scored = ranker.score_encoded(encoded) if stored is None else stored.scored(pairs)
     return scored.scores, [
         one.spans[best] if len(one.spans) > 1 else None
         for one, best in zip(encoded, scored.best.tolist(), strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.progress import as_progress
 
@@ -47,7 +47,7 @@ def warm(
     base: str | Path,
     output: str | Path,
     *,
-    separate_layers: int = 0,
+    separate_layers: int | Literal["all"] = 0,
     window: int | None = None,
     stride: int | None = None,
     query_prompt: str | None = None,
@@ -57,9 +57,11 @@ def warm(
 ) -> WarmResult:
     """Write a re-ranker that ranks as the bi-encoder `base` does, ready to be fine-tuned.
 
-    `window` and `stride` are in words; by default long documents are truncated, and windows
-    overlap by half. Prompts are by default those of the base. The scale of scores is fitted to
-    texts of `corpus`, or to the built-in reference pairs.
+    In so many lowest layers (`separate_layers`, or "all") query and document do not see each other;
+    with all, documents can be scored by vectors that an index stores. `window` and `stride` are in
+    words; by default long documents are truncated, and windows overlap by half. Prompts are by
+    default those of the base. The scale of scores is fitted to texts of `corpus`, or to the
+    built-in reference pairs.
     """
     from secondlook.score.warm import make_warm
     from secondlook.workflows.documents import scale_pairs

@@ -1,0 +1,289 @@
+"""Document vectors on disk: in fp32, fp16 or int8, memory-mapped; a kill costs seconds of work.
+
+`INDEX/vectors/` holds rows.bin, a row for each document or for each window of one; `encoder/`, the
+ranker that made them, to encode queries with; and vectors.json, which says what they are and is
+written last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from secondlook.data.durable import sync, write_at_once
+from secondlook.data.lock import Hold
+from secondlook.encode.settings import WindowSettings  # noqa: TC001 - pydantic reads it
+from secondlook.errors import IndexProblem, UnknownName
+from secondlook.recipe import Settings
+from secondlook.retrieve.id_list import ID_ENDS, ID_ORDER, IDS, IdList, IdPositions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+FOLDER = "vectors"
+ENCODER = "encoder"
+VECTOR_CARD = "vectors.json"
+_ROWS, _SCALES, _COUNTS = "rows.bin", "scales.bin", "counts.bin"
+_ROW_ENDS = "row_ends.npy"
+_STATE = "progress.json"
+_SECONDS_BETWEEN_SAVES = 5.0
+
+VectorPrecision = Literal["fp32", "fp16", "int8"]
+_TYPES: dict[VectorPrecision, type[np.generic]] = {
+    "fp32": np.float32,
+    "fp16": np.float16,
+    "int8": np.int8,
+}
+
+
+class VectorCard(Settings):
+    """What the vectors of an index say of themselves."""
+
+    version: Literal[1] = 1
+    ranker: str
+    """The name of the ranker that made them."""
+    fingerprint: str
+    """Of its weights and of how it reads documents: other rankers' vectors are refused."""
+    source: str
+    """Of the model that was named, which may be a bare bi-encoder."""
+    dimension: int = Field(ge=1)
+    precision: VectorPrecision = "fp32"
+    documents: int = Field(ge=1)
+    rows: int = Field(ge=1)
+    """As many as documents, or more where these are read in windows."""
+    corpus: str
+    """The fingerprint of the documents."""
+    windows: WindowSettings | None = None
+    """How the similarities of a document's windows become one."""
+    graphs: int = Field(default=0, ge=0)
+    """HNSW graphs over the rows; none where every row is compared."""
+    stored: Literal["folder", "cluster"] = "folder"
+
+
+def read_vector_card(folder: Path) -> VectorCard:
+    """The card of the vectors in a folder; raises IndexProblem."""
+    path = folder / VECTOR_CARD
+    try:
+        return VectorCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, ValidationError, UnknownName) as error:
+        raise _damaged(folder, error) from error
+
+
+def write_vector_card(folder: Path, card: VectorCard) -> None:
+    """Last, and at once: a folder without it was never finished."""
+    write_at_once(folder / VECTOR_CARD, card.model_dump_json(indent=2) + "\n")
+
+
+def has_vectors(index: Path) -> bool:
+    """Whether an index folder holds finished vectors."""
+    return (index / FOLDER / VECTOR_CARD).is_file()
+
+
+class StoredRows:
+    """The rows of a finished folder, read as float32 when they are asked for."""
+
+    def __init__(self, folder: Path, precision: VectorPrecision, rows: int, dimension: int) -> None:
+        self._rows = np.memmap(folder / _ROWS, _TYPES[precision], "r", shape=(rows, dimension))
+        self._scales = None
+        if precision == "int8":
+            self._scales = np.memmap(folder / _SCALES, np.float32, "r", shape=(rows,))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def read(self, chosen: slice | NDArray[np.int64]) -> NDArray[np.float32]:
+        """These rows: [rows, dimension]."""
+        rows = np.asarray(self._rows[chosen], np.float32)
+        return rows if self._scales is None else rows * self._scales[chosen][:, None]
+
+    def similarities(self, chosen: slice, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The dot product of these rows with each vector: [rows, vectors]."""
+        products = np.asarray(self._rows[chosen], np.float32) @ vectors.T
+        return products if self._scales is None else products * self._scales[chosen][:, None]
+
+
+class VectorFiles:
+    """A finished folder of vectors: its rows, and which document each is of."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.card = card = read_vector_card(folder)
+        try:
+            self.ids = IdList(folder)
+            self.positions = IdPositions(folder, self.ids)
+            self.rows = StoredRows(folder, card.precision, card.rows, card.dimension)
+            self._ends = None
+            if card.rows != card.documents:
+                self._ends = np.load(folder / _ROW_ENDS, mmap_mode="r")  # [documents]
+            fits = len(self.ids) == card.documents and (
+                self._ends is None
+                or (len(self._ends), self._ends[-1]) == (len(self.ids), card.rows)
+            )
+        except (OSError, ValueError) as error:
+            raise _damaged(folder, error) from error
+        if not fits:
+            raise _damaged(folder, "its parts do not belong together")
+
+    def documents_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The position of the document that each row is of."""
+        return rows if self._ends is None else np.searchsorted(self._ends, rows, side="right")
+
+    def rows_of(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All rows of these documents, one after the other, and how many each has."""
+        if self._ends is None:
+            return documents, np.ones(len(documents), np.int64)
+        ends = self._ends[documents]
+        starts = np.where(documents > 0, self._ends[documents - 1], 0)
+        counts = ends - starts
+        before = np.cumsum(counts) - counts
+        rows = np.arange(counts.sum()) - np.repeat(before, counts) + np.repeat(starts, counts)
+        return rows, counts
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """How many rows each document has; None where each has one."""
+        return None if self._ends is None else np.diff(self._ends, prepend=0)
+
+
+class VectorWriter:
+    """Vectors in the making: batch by batch, finished ones kept through a kill.
+
+    `job` says what they are made of. What another job left is thrown away. Raises OutputInUse where
+    another process makes vectors for the same index.
+    """
+
+    def __init__(
+        self, index: Path, job: Mapping[str, Any], dimension: int, precision: VectorPrecision
+    ) -> None:
+        self.target = index / FOLDER
+        self.folder = index / f".{FOLDER}.half"
+        self._hold = Hold(
+            self.target, "the vectors made so far are kept; the same command goes on from there"
+        )
+        self._job = json.loads(json.dumps(job))
+        self._dimension, self._precision = dimension, precision
+        self.documents, self.rows, self._id_bytes = self._found()
+        if not self.documents:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir()
+        self._files = {name: self._opened(name, size) for name, size in self._sizes().items()}
+        self._saved_at = monotonic()
+
+    def _found(self) -> tuple[int, int, int]:
+        try:
+            state = json.loads((self.folder / _STATE).read_text("utf-8"))
+            counted = int(state["documents"]), int(state["rows"]), int(state["id_bytes"])
+            same = state["job"] == self._job
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0, 0, 0
+        self.documents, self.rows, self._id_bytes = counted
+        whole = all(
+            (self.folder / name).is_file() and (self.folder / name).stat().st_size >= size
+            for name, size in self._sizes().items()
+        )
+        return counted if same and whole else (0, 0, 0)
+
+    def _sizes(self) -> dict[str, int]:
+        """What each file holds of what is finished, in bytes."""
+        width = np.dtype(_TYPES[self._precision]).itemsize * self._dimension
+        sizes = {_ROWS: self.rows * width, _COUNTS: 4 * self.documents}
+        sizes |= {IDS: self._id_bytes, "id_lengths.bin": 4 * self.documents}
+        return sizes | ({_SCALES: 4 * self.rows} if self._precision == "int8" else {})
+
+    def _opened(self, name: str, size: int) -> Any:  # noqa: ANN401 - a binary file
+        file = (self.folder / name).open("ab")
+        file.truncate(size)
+        return file
+
+    def add(
+        self, doc_ids: Sequence[str], counts: NDArray[np.int64], vectors: NDArray[np.float32]
+    ) -> None:
+        """Append the vectors of some documents, of which each has so many; within seconds safe."""
+        rows, scales = packed(vectors, self._precision)
+        encoded = [doc_id.encode() for doc_id in doc_ids]
+        self._files[_ROWS].write(rows.tobytes())
+        if scales is not None:
+            self._files[_SCALES].write(scales.tobytes())
+        self._files[_COUNTS].write(counts.astype(np.uint32).tobytes())
+        self._files[IDS].write(b"".join(encoded))
+        lengths = np.array([len(one) for one in encoded], np.uint32)
+        self._files["id_lengths.bin"].write(lengths.tobytes())
+        self.documents += len(doc_ids)
+        self.rows += len(vectors)
+        self._id_bytes += int(lengths.sum())
+        if monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES:
+            self.save()
+
+    def save(self) -> None:
+        """Bring to the disk what was added."""
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        state = {"job": self._job, "documents": self.documents, "rows": self.rows}
+        write_at_once(self.folder / _STATE, json.dumps(state | {"id_bytes": self._id_bytes}))
+        self._saved_at = monotonic()
+
+    def close(self) -> None:
+        """Stop here; the same job goes on from here later."""
+        self._close()
+        self._hold.release()
+
+    def _close(self) -> None:
+        self.save()
+        for file in self._files.values():
+            file.close()
+
+    def complete(self) -> StoredRows:
+        """All documents were added: write what is made of them together; gives the rows."""
+        self._close()
+        lengths = np.fromfile(self.folder / "id_lengths.bin", np.uint32)
+        np.save(self.folder / ID_ENDS, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+        IdPositions.write(self.folder, IdList(self.folder))
+        if self.rows != self.documents:
+            counts = np.fromfile(self.folder / _COUNTS, np.uint32)
+            np.save(self.folder / _ROW_ENDS, np.cumsum(counts, dtype=np.int64))
+        return StoredRows(self.folder, self._precision, self.rows, self._dimension)
+
+    def finish(self, card: VectorCard) -> None:
+        """Put the whole in place of older vectors."""
+        done = [_STATE, _COUNTS, "id_lengths.bin"]
+        if card.stored == "cluster":
+            done += [_ROWS, IDS, ID_ENDS, ID_ORDER]
+        for name in done:
+            (self.folder / name).unlink(missing_ok=True)
+        write_vector_card(self.folder, card)
+        sync(self.folder)
+        old = self.target.with_name(f".{FOLDER}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        if self.target.exists():
+            self.target.rename(old)
+        self.folder.rename(self.target)
+        shutil.rmtree(old, ignore_errors=True)
+        self._hold.release()
+
+
+def packed(
+    vectors: NDArray[np.float32], precision: VectorPrecision
+) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+    """The rows as they are stored, and for int8 what each row is multiplied by to read it."""
+    if precision != "int8":
+        return vectors.astype(_TYPES[precision]), None
+    scales = np.abs(vectors).max(axis=1).astype(np.float32) / np.float32(127)
+    scales = np.where(scales > 0, scales, np.float32(1))
+    return np.rint(vectors / scales[:, None]).astype(np.int8), scales
+
+
+def _damaged(folder: Path, reason: object) -> IndexProblem:
+    return IndexProblem(
+        f"the vectors in {folder} are damaged ({reason}); remove that folder and make them anew: "
+        f"secondlook index CORPUS {folder.parent} --vectors RANKER"
+    )

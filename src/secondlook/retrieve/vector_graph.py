@@ -1,0 +1,130 @@
+"""Approximate nearest neighbours: HNSW graphs over stored rows, one for each part of the corpus.
+
+A part has a fixed number of rows, so that the memory of building does not grow with the corpus, a
+finished graph survives a kill, and the same rows always give the same bytes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secondlook.errors import IndexProblem, MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from secondlook.retrieve.vector_files import StoredRows, VectorCard, VectorPrecision
+
+EXACT_ROWS = 100_000
+"""Up to so many rows, comparing all of them takes some ten milliseconds, and misses none."""
+PART_ROWS = 262_144
+_BLOCK = 8_192
+_LEARNED_FROM = 10_000
+_CONNECTIVITY, _EXPANSION = 16, 128
+_LEAST_FOUND = 128
+"""Of each graph: the search keeps at least so many candidates, which decides what it misses."""
+
+
+def build_graphs(
+    rows: StoredRows,
+    folder: Path,
+    precision: VectorPrecision,
+    dimension: int,
+    advance: Callable[[int], None],
+) -> int:
+    """Build the graphs that are not there yet; how many there are. `advance` counts rows."""
+    faiss = _library()
+    starts = range(0, len(rows), PART_ROWS)
+    for number, start in enumerate(starts):
+        end = min(start + PART_ROWS, len(rows))
+        path = _path(folder, number)
+        if not path.is_file():
+            graph = _empty(faiss, precision, dimension)
+            if not graph.is_trained:  # the ranges of int8, from rows spread over the part
+                step = max(1, (end - start) // _LEARNED_FROM)
+                graph.train(rows.read(np.arange(start, end, step)))
+            for block in range(start, end, _BLOCK):
+                part = slice(block, min(block + _BLOCK, end))
+                with _on_one_thread(faiss):
+                    graph.add(rows.read(part))
+                advance(part.stop - part.start)
+            half = path.with_suffix(".half")
+            faiss.write_index(graph, str(half))
+            half.replace(path)
+        else:
+            advance(end - start)
+    return len(starts)
+
+
+class Graphs:
+    """The graphs of a folder, memory-mapped."""
+
+    def __init__(self, folder: Path, card: VectorCard) -> None:
+        self._faiss = _library()
+        self._graphs: list[Any] = []
+        for number in range(card.graphs):
+            path = _path(folder, number)
+            try:
+                graph = self._faiss.read_index(str(path), self._faiss.IO_FLAG_MMAP_IFC)
+            except RuntimeError as error:  # whatever is wrong with the file
+                raise IndexProblem(
+                    f"{path} is missing or damaged; make the vectors anew: secondlook index CORPUS "
+                    f"{folder.parent} --vectors RANKER"
+                ) from error
+            self._graphs.append(graph)
+
+    def search(self, vectors: NDArray[np.float32], count: int) -> list[NDArray[np.int64]]:
+        """For each vector, rows that are likely among its `count` nearest; in no order."""
+        wanted = max(2 * count, _LEAST_FOUND)
+        options = self._faiss.SearchParametersHNSW(efSearch=wanted)
+        found, start = [], 0
+        for graph in self._graphs:
+            _, rows = graph.search(vectors, min(wanted, graph.ntotal), params=options)
+            found.append(np.where(rows >= 0, rows + start, -1))
+            start += graph.ntotal
+        together = np.concatenate(found, axis=1)  # [vectors, candidates]
+        return [own[own >= 0] for own in together]
+
+
+def _empty(faiss: Any, precision: VectorPrecision, dimension: int) -> Any:  # noqa: ANN401
+    metric, kinds = faiss.METRIC_INNER_PRODUCT, faiss.ScalarQuantizer
+    if precision == "fp32":
+        graph = faiss.IndexHNSWFlat(dimension, _CONNECTIVITY, metric)
+    else:  # candidates are compared by the rows themselves
+        kind = kinds.QT_fp16 if precision == "fp16" else kinds.QT_8bit
+        graph = faiss.IndexHNSWSQ(dimension, kind, _CONNECTIVITY, metric)
+    graph.hnsw.efConstruction = _EXPANSION
+    return graph
+
+
+@contextmanager
+def _on_one_thread(faiss: Any) -> Iterator[None]:  # noqa: ANN401
+    """So that the same rows make the same graph."""
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"graph-{number:04}.faiss"
+
+
+def _library() -> Any:  # noqa: ANN401 - untyped, and imported late
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # SWIG's, of no use to a caller
+            import faiss
+    except ImportError as error:
+        raise MissingExtra("vectors", f"searching more than {EXACT_ROWS:,} vectors") from error
+    return faiss

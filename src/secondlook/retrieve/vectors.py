@@ -1,0 +1,119 @@
+"""Search by stored document vectors, in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from secondlook.encode.windows import pool
+from secondlook.retrieve.vector_files import FOLDER, VectorFiles
+from secondlook.retrieve.vector_graph import Graphs
+from secondlook.types import Hit, Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from secondlook.encode.settings import WindowSettings
+    from secondlook.retrieve.vector_files import VectorCard
+    from secondlook.types import Query
+
+_BLOCK = 32_768
+
+
+class Similarities(NamedTuple):
+    """The cosines of one query with documents, a row for each window."""
+
+    rows: NDArray[np.float32]  # [rows], document after document
+    counts: NDArray[np.int64]  # [documents], how many rows each has
+
+
+class DocumentVectors:
+    """The vectors in an index folder. Threads may share them.
+
+    Up to 100,000 rows every one is compared; of more, HNSW graphs name candidates, and these are
+    compared exactly.
+    """
+
+    def __init__(self, index: Path) -> None:
+        self._files = VectorFiles(index / FOLDER)
+        self._graphs = Graphs(index / FOLDER, self.card) if self.card.graphs else None
+
+    @property
+    def card(self) -> VectorCard:
+        """What they are, and what made them."""
+        return self._files.card
+
+    def retrieve(
+        self, queries: Sequence[Query], vectors: NDArray[np.float32], k: int
+    ) -> list[Ranking]:
+        """The `k` documents nearest to each query's vector, by cosine. vectors: [queries, dim]."""
+        if self._graphs is None:
+            found = self._compare_all(vectors)
+            return [
+                self._ranking(query, np.arange(len(scores)), scores, k)
+                for query, scores in zip(queries, found, strict=True)
+            ]
+        windows = -(-self.card.rows // self.card.documents)
+        candidates = self._graphs.search(vectors, k * windows)
+        return [
+            self._nearest(query, vector, rows, k)
+            for query, vector, rows in zip(queries, vectors, candidates, strict=True)
+        ]
+
+    def similarities(
+        self, vectors: NDArray[np.float32], doc_ids: Sequence[Sequence[str]]
+    ) -> list[Similarities]:
+        """The cosines of each query's vector with the rows of its documents."""
+        return [
+            self._similarities(vector, self._files.positions.of(own))
+            for vector, own in zip(vectors, doc_ids, strict=True)
+        ]
+
+    def read(self, doc_ids: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """All rows of these documents, one after the other, and how many each has."""
+        rows, counts = self._files.rows_of(self._files.positions.of(doc_ids))
+        return self._files.rows.read(rows), counts
+
+    def _similarities(
+        self, vector: NDArray[np.float32], documents: NDArray[np.int64]
+    ) -> Similarities:
+        rows, counts = self._files.rows_of(documents)
+        return Similarities(self._files.rows.read(rows) @ vector, counts)
+
+    def _compare_all(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Every document's cosine with every vector: [vectors, documents]."""
+        total = len(self._files.rows)
+        scores = np.empty((len(vectors), total), np.float32)
+        for start in range(0, total, _BLOCK):
+            part = slice(start, min(start + _BLOCK, total))
+            scores[:, part] = self._files.rows.similarities(part, vectors).T
+        counts = self._files.counts
+        if counts is None:
+            return scores
+        return np.stack([pooled(Similarities(own, counts), self.card.windows) for own in scores])
+
+    def _nearest(
+        self, query: Query, vector: NDArray[np.float32], rows: NDArray[np.int64], k: int
+    ) -> Ranking:
+        documents = np.unique(self._files.documents_of(rows))
+        scores = pooled(self._similarities(vector, documents), self.card.windows)
+        return self._ranking(query, documents, scores, k)
+
+    def _ranking(
+        self, query: Query, documents: NDArray[np.int64], scores: NDArray[np.float32], k: int
+    ) -> Ranking:
+        if k < len(scores):
+            best = np.argpartition(scores, -k)[-k:]
+            documents, scores = documents[best], scores[best]
+        return Ranking.of(query.id, map(Hit, self._files.ids.at(documents), scores.tolist()))
+
+
+def pooled(found: Similarities, windows: WindowSettings | None) -> NDArray[np.float32]:
+    """One similarity for each document, as windows are pooled."""
+    if windows is None:
+        return found.rows
+    return pool(found.rows, found.counts.tolist(), windows)

@@ -1,0 +1,125 @@
+"""Re-ranking from stored vectors: one encoding of the query, then dot products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from secondlook.encode.windows import pool
+from secondlook.model.checkpoint import open_checkpoint
+from secondlook.remote.address import is_remote
+from secondlook.score.ranker import Scored
+from secondlook.score.vectors import scores_by_vectors, vector_fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from secondlook.encode.settings import WindowSettings
+    from secondlook.score.vectors import VectorEncoder
+    from secondlook.types import Pair, Query
+
+
+class Cosines(Protocol):
+    """The cosines of one query with documents."""
+
+    @property
+    def rows(self) -> NDArray[np.float32]:
+        """One for each window, document after document."""
+        ...
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many windows each document has."""
+        ...
+
+
+class StoredVectors(Protocol):
+    """Where document vectors are kept."""
+
+    def similarities(
+        self, vectors: NDArray[np.float32], doc_ids: Sequence[Sequence[str]]
+    ) -> Sequence[Cosines]:
+        """The cosines of each query's vector with its documents; raises MissingDocument."""
+        ...
+
+
+def stored_scorer(
+    source: str | Path, encoder: Callable[[], VectorEncoder], stored: StoredVectors, made_by: str
+) -> VectorScorer | None:
+    """What scores as this ranker does, from vectors that were `made_by` a ranker (its fingerprint).
+
+    None where they are another's, or where the ranker's layers see both texts, or runs elsewhere.
+    """
+    if is_remote(source):
+        return None
+    checkpoint = open_checkpoint(source)
+    if not scores_by_vectors(checkpoint) or vector_fingerprint(checkpoint) != made_by:
+        return None
+    return VectorScorer(encoder(), stored, checkpoint.settings.encode.windows)
+
+
+class _Windows(NamedTuple):
+    scores: NDArray[np.float32]
+    counts: NDArray[np.int64]
+
+
+class VectorScorer:
+    """Gives the scores of a ranker whose layers are all separate, without reading a document.
+
+    `windows` says how the ranker pools the scores of a document's windows.
+    """
+
+    def __init__(
+        self, encoder: VectorEncoder, stored: StoredVectors, windows: WindowSettings | None
+    ) -> None:
+        self._encoder, self._stored, self._windows = encoder, stored, windows
+
+    def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """One raw score per pair, in the order given."""
+        return self.scored(pairs).scores
+
+    def scored(self, pairs: Sequence[Pair]) -> Scored:
+        """The same as `Ranker.scored`, by the documents' ids; what is cut is not known here."""
+        scores = np.empty(len(pairs), np.float32)
+        best = np.zeros(len(pairs), np.intp)
+        for places, found in self._by_query(pairs):
+            starts = np.cumsum(found.counts) - found.counts
+            parts = np.split(found.scores, starts[1:])
+            best[places] = [int(part.argmax()) for part in parts]
+            scores[places] = (
+                found.scores
+                if self._windows is None
+                else pool(found.scores, found.counts.tolist(), self._windows)
+            )
+        nothing = np.zeros(len(pairs), np.intp)
+        return Scored(scores, nothing, best, nothing)
+
+    def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
+        """Each pair's raw scores before pooling, one for every window of its document."""
+        windows: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
+        for places, found in self._by_query(pairs):
+            starts = np.cumsum(found.counts) - found.counts
+            for place, own in zip(places, np.split(found.scores, starts[1:]), strict=True):
+                windows[place] = own
+        return windows
+
+    def _by_query(self, pairs: Sequence[Pair]) -> list[tuple[list[int], _Windows]]:
+        """For each distinct query, which pairs are its own, and the scores of their windows."""
+        places: dict[Query, list[int]] = {}
+        for place, (query, _) in enumerate(pairs):
+            places.setdefault(query, []).append(place)
+        if not places:
+            return []
+        made = self._encoder.queries(list(places))
+        doc_ids = [[pairs[place][1].id for place in own] for own in places.values()]
+        found = self._stored.similarities(made.vectors, doc_ids)
+        return [
+            (own, _Windows(slope * cosines.rows + intercept, cosines.counts))
+            for own, cosines, slope, intercept in zip(
+                places.values(), found, made.slopes, made.intercepts, strict=True
+            )
+        ]

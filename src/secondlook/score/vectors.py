@@ -1,0 +1,206 @@
+"""Texts become vectors: documents at index time, queries when they are searched."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from secondlook.encode.encoder import Encoder
+from secondlook.encode.features import Features, collate, padded
+from secondlook.encode.type_classifier import TypeClassifier
+from secondlook.errors import BackendProblem, CheckpointProblem, MissingExtra
+from secondlook.model.checkpoint import (
+    TYPES,
+    layer_count,
+    locate,
+    open_checkpoint,
+    read_config,
+    read_tokenizer,
+)
+from secondlook.score.backends import open_export
+from secondlook.score.batching import batches
+from secondlook.score.export_folder import (
+    FASTEST_FIRST,
+    Export,
+    check_fresh,
+    fingerprint,
+    runs_here,
+)
+from secondlook.types import Document, Query
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from secondlook.model.checkpoint import Checkpoint
+    from secondlook.model.settings import RankerSettings
+
+
+class VectorBackend(Protocol):
+    """What runs the encoder."""
+
+    workers: int
+    """How many batches may run at once."""
+    token_budget: int
+    """Of a batch with its padding; the same on any machine, so that vectors are."""
+
+    def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
+        """For each text its vector, then slope and intercept: [batch, dimension + 2]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryVectors:
+    """Queries as vectors: the ranker's raw score is `slope · cosine + intercept`."""
+
+    vectors: NDArray[np.float32]  # [queries, dimension], of length 1
+    slopes: NDArray[np.float32]  # [queries]
+    intercepts: NDArray[np.float32]  # [queries]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextVectors:
+    """Documents as vectors, one for each window."""
+
+    rows: NDArray[np.float32]  # [rows, dimension], of length 1
+    counts: NDArray[np.int64]  # [documents], how many rows each has
+    cut: NDArray[np.int64]  # [documents], how many tokens did not fit
+
+
+class VectorEncoder:
+    """Makes vectors as one ranker reads texts. Threads may share it."""
+
+    def __init__(self, checkpoint: Checkpoint, backend: VectorBackend) -> None:
+        self.settings: RankerSettings = checkpoint.settings
+        folder = checkpoint.folder
+        types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
+        self._encoder = Encoder(read_tokenizer(folder), self.settings.encode, types=types)
+        self._backend = backend
+        self._pad_id = checkpoint.pad_id
+        self._pool = ThreadPoolExecutor(backend.workers, thread_name_prefix="vectors")
+        self.dimension = _dimension(checkpoint.config)
+
+    @classmethod
+    def load(cls, folder: Path) -> VectorEncoder:
+        """The encoder of a ranker's folder: its export, the fastest there is, or else torch."""
+        checkpoint = open_checkpoint(folder)
+        refuse_without_vectors(checkpoint)
+        for engine, precision in FASTEST_FIRST:
+            export = Export(checkpoint.folder, engine, precision, "encoder")
+            if export.is_there() and runs_here(export):
+                check_fresh(export, checkpoint)
+                return cls(checkpoint, open_export(export, checkpoint))
+        try:
+            from secondlook.score.torch_vectors import TorchVectors
+        except ImportError as error:
+            raise MissingExtra(
+                "torch", f"{folder} was not exported, and encoding with it"
+            ) from error
+        return cls(checkpoint, TorchVectors.load(checkpoint.folder))
+
+    def query_vectors(self, queries: Sequence[Query]) -> NDArray[np.float32]:
+        """One unit vector for each query: [queries, dimension]."""
+        return self.queries(queries).vectors
+
+    def queries(self, queries: Sequence[Query]) -> QueryVectors:
+        """The queries' vectors, and how cosines with them become scores."""
+        encoded = self._encoder.encode([(query, _NOTHING) for query in queries])
+        made = self._run([_single(one, query=True) for one in encoded])
+        return QueryVectors(_units(made[:, :-2]), made[:, -2], made[:, -1])
+
+    def documents(self, documents: Sequence[Document]) -> TextVectors:
+        """The documents' vectors, each read as beside an empty query."""
+        windows = self._encoder.windows(documents)
+        encoded = self._encoder.encode(
+            [(_NO_QUERY, one.document) for own in windows for one in own]
+        )
+        counts = np.array([len(own) for own in windows], np.int64)
+        cut = np.array([one.cut for one in encoded], np.int64)
+        rows = _units(self._run([_single(one, query=False) for one in encoded])[:, :-2])
+        starts = np.cumsum(counts) - counts
+        return TextVectors(rows, counts, np.add.reduceat(cut, starts) if len(cut) else cut)
+
+    def _run(self, texts: Sequence[Features]) -> NDArray[np.float32]:
+        """[texts, dimension + 2], in the order given."""
+        limit = self.settings.encode.max_length
+        order = batches([padded(len(one), limit) for one in texts], self._backend.token_budget)
+
+        def run(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+            return self._backend.run(
+                collate([texts[index] for index in batch], self._pad_id, limit)
+            )
+
+        # a list, so that a worker's exception is raised here; one batch needs no other thread
+        made = list(self._pool.map(run, order)) if len(order) > 1 else [run(one) for one in order]
+        rows = np.empty((len(texts), made[0].shape[1]), np.float32)
+        for batch, own in zip(order, made, strict=True):
+            rows[batch] = own
+        return rows
+
+
+_NOTHING = Document("", "")
+_NO_QUERY = Query("", "", type="entity")
+
+
+def dimension_of(source: str | Path) -> int:
+    """Of the vectors that a ranker or bi-encoder makes."""
+    return _dimension(read_config(locate(source)))
+
+
+def _dimension(config: Mapping[str, Any]) -> int:
+    return int(config.get("hidden_size") or config["dim"])  # DistilBERT's name
+
+
+def vector_fingerprint(checkpoint: Checkpoint) -> str:
+    """A digest of all that a ranker's vectors depend on: weights, and how it reads texts."""
+    encode = checkpoint.settings.encode.model_dump(mode="json")
+    if encode["windows"] is not None:  # how their scores are pooled changes no vector
+        encode["windows"] = {name: encode["windows"][name] for name in ("unit", "length", "stride")}
+    made_of = {"network": fingerprint(checkpoint), "encode": encode}
+    return f"sha256:{sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()}"
+
+
+def refuse_without_vectors(checkpoint: Checkpoint) -> None:
+    """Raise CheckpointProblem for a ranker that makes no vectors of single texts."""
+    settings = checkpoint.settings
+    if settings.warm is None:
+        raise CheckpointProblem(
+            f"{checkpoint.folder} reads query and document together and makes no vectors; take a "
+            "bi-encoder, or a ranker that was made from one with: secondlook warm"
+        )
+    if settings.encode.markers is not None:
+        raise CheckpointProblem(
+            f"{checkpoint.folder} marks the query's words in documents, so that their vectors "
+            "would depend on the query; take a ranker without markers"
+        )
+
+
+def scores_by_vectors(checkpoint: Checkpoint) -> bool:
+    """Whether stored vectors give the ranker's scores: none of its layers sees both texts."""
+    warm, markers = checkpoint.settings.warm, checkpoint.settings.encode.markers
+    if warm is None or markers is not None:
+        return False
+    return warm.separate_layers == layer_count(checkpoint.config)
+
+
+def _single(pair: Features, *, query: bool) -> Features:
+    """One side of a pair, as if it stood alone."""
+    part = slice(0, pair.first) if query else slice(pair.first, len(pair))
+    words = pair.words[part] - pair.words[part.start]
+    return Features(pair.ids[part], pair.segments[part], words, first=0, cut=0)
+
+
+def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Of length 1 exactly as float32 has it, whatever precision the engine computed in."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise BackendProblem("the encoder gave a vector that is no number; check its export")
+    units: NDArray[np.float32] = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return units

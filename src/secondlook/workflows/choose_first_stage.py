@@ -1,0 +1,135 @@
+"""Which first stage suits an index: BM25, vectors, or both and how; by judgments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve.hybrid import FirstStageChoice
+    from secondlook.types import Qrels, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStageResult:
+    """The first stage that suits an index, and whether it was stored."""
+
+    index: Path
+    choice: FirstStageChoice
+    queries: int
+    p: float
+    """Of the difference between the chosen way, cross-validated, and BM25."""
+    stored: bool
+
+    def summary(self) -> str:
+        """The measure by each first stage, and what was chosen."""
+        choice = self.choice
+        lines = [f"{choice.measure} over {self.queries:,} queries"]
+        lines += [f"  {name:<28} {value:.4f}" for name, value in choice.figures.items()]
+        chosen: str = choice.by
+        if choice.by == "hybrid":
+            chosen += f", BM25 weight {choice.weight:.2f}, scale {choice.scale}"
+        kept = "" if self.stored else " (not stored)"
+        lines.append(f"{self.index}: {chosen} (p = {self.p:.3f} against BM25){kept}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        told = {"index": str(self.index), "queries": self.queries, "p": self.p}
+        return told | {"stored": self.stored} | self.choice.model_dump(mode="json")
+
+
+def choose_first_stage(
+    index: str | Path,
+    queries: str | Path,
+    qrels: str | Path,
+    *,
+    k: int = 100,
+    measure: str = "nDCG@10",
+    folds: int = 5,
+    seed: int = 0,
+    dry_run: bool = False,
+    progress: Progress | ProgressCallback | None = None,
+) -> FirstStageResult:
+    """Find out by judgments how an index with vectors is best searched, and store it there.
+
+    BM25 alone, vectors alone, and their fusion with many weights and scales are tried on the top
+    `k` of each. Anything but BM25 alone must be better by more than two standard errors. Searches
+    of the index go by the result from then on; with `dry_run` nothing is stored.
+    """
+    from secondlook.data import read_qrels, read_queries
+    from secondlook.retrieve.hybrid import HybridIndex, write_choice
+    from secondlook.workflows.open_index import open_index
+    from secondlook.workflows.retrieve import rankings_of
+
+    reported, folder = as_progress(progress), Path(index)
+    judged = read_qrels(str(qrels))
+    wanted = [query for query in read_queries(str(queries)) if query.id in judged]
+    by_vectors = open_index(folder, by="vectors").engine
+    assert isinstance(by_vectors, HybridIndex)
+    total = len(wanted)
+    by_words = rankings_of(by_vectors.engine, wanted, k)
+    words = list(reported.track(by_words, "retrieving by BM25", "queries", total=total))
+    nearest = rankings_of(by_vectors, wanted, k)
+    near = list(reported.track(nearest, "retrieving by vectors", "queries", total=total))
+    with reported.busy("trying fusions"):
+        choice, p = compare_first_stages(words, near, judged, k, measure, folds=folds, seed=seed)
+    if not dry_run:
+        write_choice(folder, choice)
+    return FirstStageResult(folder, choice, len(wanted), p, stored=not dry_run)
+
+
+def compare_first_stages(
+    words: Sequence[Ranking],
+    near: Sequence[Ranking],
+    qrels: Qrels,
+    k: int,
+    measure: str,
+    *,
+    folds: int,
+    seed: int,
+) -> tuple[FirstStageChoice, float]:
+    """The best of BM25's rankings, the vectors' and their fusions, and its p-value against BM25."""
+    import numpy as np
+
+    from secondlook.evaluate.cross_validation import cross_validate
+    from secondlook.evaluate.measures import evaluate, refuse_strangers
+    from secondlook.evaluate.significance import t_test
+    from secondlook.rank.fusion import Fusion, fuse_rankings
+    from secondlook.retrieve.hybrid import FirstStageChoice
+    from secondlook.score.fusion_choice import SCALES, WEIGHTS
+
+    refuse_strangers(qrels, words)
+    fusions = [Fusion(weight, scale) for scale in SCALES for weight in WEIGHTS if weight < 1]
+    tried = [FirstStageChoice(by="bm25"), FirstStageChoice(by="vectors")]
+    tried += [FirstStageChoice(weight=one.weight, scale=one.scale) for one in fusions]
+
+    def values(rankings: Sequence[Ranking]) -> list[float]:
+        (per_query,) = evaluate(qrels, rankings, [measure]).per_query.values()
+        return list(per_query.values())
+
+    rows = [values(words), values(near)]
+    rows += [
+        values([fuse_rankings(a, b, one, k) for a, b in zip(words, near, strict=True)])
+        for one in fusions
+    ]
+    scores = np.array(rows)  # [ways, queries]
+    simple = np.arange(len(tried)) == 0
+    tuned = cross_validate(scores, simple, folds, np.random.default_rng(seed))
+    reciprocal = 2 + fusions.index(Fusion(0.5, "ranks"))
+    figures = {
+        "BM25": scores[0].mean(),
+        "vectors": scores[1].mean(),
+        "reciprocal rank fusion": scores[reciprocal].mean(),
+        "chosen, cross-validated": tuned.held_out.mean(),
+    }
+    choice = tried[tuned.best].model_copy(
+        update={"measure": measure, "figures": {n: float(value) for n, value in figures.items()}}
+    )
+    return choice, t_test(tuned.held_out - scores[0])

@@ -1,0 +1,277 @@
+"""Vectors of an index's documents: made by a re-ranker, kept beside the index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secondlook.progress import as_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve import Index
+    from secondlook.retrieve.engines import Engine
+    from secondlook.retrieve.vector_files import VectorCard, VectorPrecision, VectorWriter
+    from secondlook.score.vector_scorer import VectorScorer
+    from secondlook.score.vectors import VectorEncoder
+    from secondlook.types import Document
+
+_AT_ONCE = 512
+"""Documents: the same batches on any machine and after any interruption give the same vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsResult:
+    """The vectors of an index, and what they take."""
+
+    index: Path
+    card: VectorCard
+    cut: int
+    """Documents that were longer than the ranker reads, of those encoded by this call."""
+
+    def summary(self) -> str:
+        """What there is now, in a line or two."""
+        card = self.card
+        search = f"{card.graphs} HNSW graphs" if card.graphs else "exact search"
+        if card.stored == "cluster":
+            search = "k-NN on the cluster"
+        text = (
+            f"{self.index}: {card.rows:,} vectors of {card.dimension} dimensions by {card.ranker}, "
+            f"{card.precision}, {search}"
+        )
+        if self.cut:
+            text += f"\n{self.cut:,} documents were longer than the ranker reads and cut short"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {"index": str(self.index), "cut": self.cut} | self.card.model_dump(mode="json")
+
+
+def check_encoder(ranker: str | Path) -> None:
+    """Raise CheckpointProblem for a ranker that makes no vectors, before the corpus is read."""
+    from secondlook.score.encoder_copy import identity
+
+    identity(ranker)
+
+
+def add_vectors(
+    index: str | Path,
+    corpus: str | Path,
+    ranker: str | Path,
+    *,
+    precision: VectorPrecision = "fp32",
+    corpus_format: str = "auto",
+    progress: Progress | ProgressCallback | None = None,
+) -> VectorsResult:
+    """Encode every document of an index, so that it can be searched by vectors.
+
+    `ranker` is a re-ranker made from a bi-encoder, or a bi-encoder: a folder or a hub id. A copy is
+    kept in the index folder, to encode queries. `corpus` must be what was indexed. After an
+    interruption the same call resumes; earlier vectors are replaced when the new ones are complete.
+    """
+    from secondlook.data import read_corpus
+    from secondlook.retrieve import open_index
+
+    reported, folder = as_progress(progress), Path(index)
+    engine = open_index(folder)
+
+    def documents() -> Iterator[Document]:
+        return read_corpus(str(corpus), corpus_format)
+
+    _refuse_other_corpus(engine, documents(), folder, reported)
+    if getattr(engine, "stores_vectors", False):
+        settings = type(engine).options(folder, **engine.card.settings)
+        return build_with_vectors(folder, type(engine), settings, documents, ranker, reported)
+    return make_vectors(folder, engine, documents(), ranker, precision, reported)
+
+
+def make_vectors(
+    index: Path,
+    engine: Engine,
+    documents: Iterable[Document],
+    ranker: str | Path,
+    precision: VectorPrecision,
+    progress: Progress,
+) -> VectorsResult:
+    """The same for documents that are known to be the index's."""
+    from secondlook.retrieve.vector_files import FOLDER, has_vectors, read_vector_card
+    from secondlook.score.encoder_copy import identity
+
+    if has_vectors(index):
+        card = read_vector_card(index / FOLDER)
+        made_of = card.source, card.precision, card.corpus
+        if made_of == (identity(ranker), precision, engine.card.fingerprint):
+            return VectorsResult(index, card, 0)
+    writer, encoder, cut = encode_corpus(
+        index,
+        engine.card.fingerprint,
+        engine.card.documents,
+        documents,
+        ranker,
+        precision,
+        progress,
+    )
+    card = _finish(writer, encoder, engine.card.fingerprint, ranker, precision, progress)
+    return VectorsResult(index, card, cut)
+
+
+def build_with_vectors(
+    index: Path,
+    engine: type[Any],
+    settings: Any,  # noqa: ANN401 - the engine's own
+    documents: Callable[[], Iterator[Document]],
+    ranker: str | Path,
+    progress: Progress,
+) -> VectorsResult:
+    """Build an index whose engine keeps the vectors with the documents, as a cluster does.
+
+    They are encoded first; both steps resume. What the engine served before goes on serving until
+    the new index is complete.
+    """
+    from secondlook.data import Fingerprint
+    from secondlook.retrieve.cluster import VectorField
+
+    _refuse_windows(ranker)
+    reading = progress.track(documents(), "reading", "documents")
+    corpus = Fingerprint.of(reading)
+    index.mkdir(parents=True, exist_ok=True)
+    writer, encoder, cut = encode_corpus(
+        index, corpus.digest(), corpus.documents, documents(), ranker, "fp32", progress
+    )
+    rows = writer.complete()
+    card = _card(writer, encoder, corpus.digest(), ranker, "fp32").model_copy(
+        update={"stored": "cluster"}
+    )
+    field = VectorField(dimension=encoder.dimension, made_by=card.fingerprint)
+    loaded = progress.track(documents(), "loading", "documents", total=corpus.documents)
+    engine.build(index, loaded, settings.model_copy(update={"vectors": field}), vectors=rows)
+    writer.finish(card)
+    return VectorsResult(index, card, cut)
+
+
+def _refuse_windows(ranker: str | Path) -> None:
+    from secondlook.errors import EngineProblem
+    from secondlook.model.checkpoint import CARD, locate, open_checkpoint
+
+    folder = locate(ranker)
+    if (folder / CARD).is_file() and open_checkpoint(folder).settings.encode.windows is not None:
+        raise EngineProblem(
+            f"{ranker} reads long documents in windows, and a cluster keeps one vector for each "
+            "document: take a ranker without windows, or index with bm25s"
+        )
+
+
+def encode_corpus(
+    index: Path,
+    corpus: str,
+    total: int | None,
+    documents: Iterable[Document],
+    ranker: str | Path,
+    precision: VectorPrecision,
+    progress: Progress,
+) -> tuple[VectorWriter, VectorEncoder, int]:
+    """Encode the documents into a folder in the making; how many were cut short.
+
+    `corpus` is their fingerprint.
+    """
+    from secondlook.retrieve.vector_files import ENCODER, VectorWriter
+    from secondlook.score.encoder_copy import copy_encoder, identity
+    from secondlook.score.vectors import VectorEncoder, dimension_of
+
+    with progress.busy("preparing the encoder"):
+        job = {"ranker": identity(ranker), "corpus": corpus, "precision": precision}
+        writer = VectorWriter(index, job, dimension_of(ranker), precision)
+        own = writer.folder / ENCODER
+        if not own.is_dir() and not copy_encoder(ranker, own):
+            progress.say("torch is used; for faster encoding: pip install 'secondlook[export]'")
+        encoder = VectorEncoder.load(own)
+    rest, cut = islice(documents, writer.documents, None), 0
+    with progress.counting("encoding", "documents", total) as advance:
+        advance(writer.documents)
+        try:
+            while some := list(islice(rest, _AT_ONCE)):
+                made = encoder.documents(some)
+                writer.add([one.id for one in some], made.counts, made.rows)
+                cut += int((made.cut > 0).sum())
+                advance(len(some))
+        except BaseException:
+            writer.close()
+            raise
+    return writer, encoder, cut
+
+
+def stored_scorer_of(index: Index, ranker: str | Path) -> VectorScorer | None:
+    """What scores as the ranker does from the index's vectors; None where they are not its own."""
+    from secondlook.retrieve.hybrid import HybridIndex
+    from secondlook.score.vector_scorer import stored_scorer
+
+    if not isinstance(index, HybridIndex):
+        return None
+    encoder: Any = index  # whose encoder is loaded only where it is needed
+    stored = index.vectors
+    return stored_scorer(ranker, lambda: encoder.encoder, stored, stored.card.fingerprint)
+
+
+def _finish(
+    writer: VectorWriter,
+    encoder: VectorEncoder,
+    corpus: str,
+    ranker: str | Path,
+    precision: VectorPrecision,
+    progress: Progress,
+) -> VectorCard:
+    from secondlook.retrieve.vector_graph import EXACT_ROWS, build_graphs
+
+    rows = writer.complete()
+    graphs = 0
+    if len(rows) > EXACT_ROWS:
+        with progress.counting("building the HNSW graphs", "vectors", len(rows)) as advance:
+            graphs = build_graphs(rows, writer.folder, precision, encoder.dimension, advance)
+    card = _card(writer, encoder, corpus, ranker, precision).model_copy(update={"graphs": graphs})
+    writer.finish(card)
+    return card
+
+
+def _card(
+    writer: VectorWriter,
+    encoder: VectorEncoder,
+    corpus: str,
+    ranker: str | Path,
+    precision: VectorPrecision,
+) -> VectorCard:
+    from secondlook.model.checkpoint import base_name, open_checkpoint
+    from secondlook.retrieve.vector_files import ENCODER, VectorCard
+    from secondlook.score.encoder_copy import identity
+    from secondlook.score.vectors import vector_fingerprint
+
+    return VectorCard(
+        ranker=base_name(ranker),
+        source=identity(ranker),
+        fingerprint=vector_fingerprint(open_checkpoint(writer.folder / ENCODER)),
+        dimension=encoder.dimension,
+        precision=precision,
+        documents=writer.documents,
+        rows=writer.rows,
+        corpus=corpus,
+        windows=encoder.settings.encode.windows,
+    )
+
+
+def _refuse_other_corpus(
+    engine: Engine, documents: Iterator[Document], folder: Path, progress: Progress
+) -> None:
+    """Before hours of encoding: whether these are the documents that were indexed."""
+    from secondlook.data import Fingerprint
+    from secondlook.errors import IndexProblem
+
+    read = progress.track(documents, "comparing the corpus", "documents")
+    if Fingerprint.of(read).digest() != engine.card.fingerprint:
+        raise IndexProblem(
+            f"{folder} is an index of other documents than these; give the corpus that it was made "
+            "from, or set replace to index this one"
+        )

@@ -1,0 +1,221 @@
+"""Vectors on a cluster: what is asked of it, and a real one with OpenSearch's k-NN plugin."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from opensearch_cluster import FULL_OPENSEARCH, Cluster, Unavailable
+from opensearch_security import WRITER
+from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
+from secondlook.retrieve.cluster import VectorField
+from secondlook.retrieve.cluster_vectors import ClusterVectors, as_json, vector_field
+from secondlook.retrieve.load import _add_vectors
+from secondlook.retrieve.lucene import msearch
+from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
+from secondlook.retrieve.vector_files import VectorCard
+from secondlook.types import Document, Hit, Query, Ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DIMENSION = 16
+QUERIES = [Query("1", "okapi zebra"), Query("2", "heron")]
+
+
+class Rows:
+    """Vectors by position, as stored rows give them."""
+
+    def __init__(self, count: int, seed: int = 0) -> None:
+        rows = np.random.default_rng(seed).normal(size=(count, DIMENSION)).astype(np.float32)
+        self.rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def read(self, chosen):
+        return self.rows[chosen]
+
+
+def card(made_by="sha256:r") -> VectorCard:
+    return VectorCard(
+        ranker="tiny",
+        source="s",
+        fingerprint=made_by,
+        dimension=DIMENSION,
+        documents=1,
+        rows=1,
+        corpus="c",
+        stored="cluster",
+    )
+
+
+class Asking:
+    """An index that says what it was asked, and gives every search the same hits."""
+
+    name = "things"
+
+    def __init__(self, *hits: Hit) -> None:
+        self.hits, self.requests = hits, []
+
+    def ask(self, searches, k):
+        self.requests.append((list(searches), k))
+        return [Ranking.of(one.query.id, self.hits) for one in searches]
+
+
+@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+def test_words_and_vectors_of_a_query_go_in_one_request(product):
+    index, vectors = Asking(Hit("d", 0.75)), Rows(2).rows
+    words, near = ClusterVectors(index, card(), product).retrieve_both(QUERIES, vectors, 10)
+    ((searches, k),) = index.requests
+    assert k == 10
+    assert [one.query.id for one in searches] == ["1", "1", "2", "2"]
+    assert [one.words for one in searches] == [True, False] * 2
+    assert [ranking.hits[0].score for ranking in words] == [0.75, 0.75]
+    assert [ranking.hits[0].score for ranking in near] == [0.5, 0.5]  # (1 + cosine) / 2
+    lines = [json.loads(line) for line in msearch(searches, k, of_all_shards=True).splitlines()]
+    headers, bodies = lines[::2], lines[1::2]
+    assert [header.get("search_type") for header in headers] == [
+        "dfs_query_then_fetch",
+        None,  # which Elasticsearch refuses beside k-NN
+    ] * 2
+    told = (
+        bodies[1]["query"]["knn"]["vector"]["vector"]
+        if product == "opensearch"
+        else (bodies[1]["knn"]["query_vector"])
+    )
+    assert told == pytest.approx(vectors[0], abs=1e-7)
+    assert bodies[0]["query"] == {"match": {"contents": "okapi zebra"}}
+
+
+@pytest.mark.parametrize("product", ["opensearch", "elasticsearch"])
+def test_cosines_of_candidates_come_in_the_order_asked(product):
+    index = Asking(Hit("a", 1.5), Hit("b", 0.25))
+    vectors = ClusterVectors(index, card(), product)
+    (found,) = vectors.similarities(Rows(1).rows, [["b", "a"]])
+    assert found.rows == pytest.approx([-0.75, 0.5])  # the script gives 1 + cosine
+    with pytest.raises(MissingDocument, match="'c'"):
+        vectors.similarities(Rows(1).rows, [["a", "c"]])
+
+
+class Answering:
+    """A cluster that says what it is."""
+
+    def __init__(self, version, plugins=()):
+        self.version, self.plugins = version, plugins
+
+    def ask(self, _method, path, **_):
+        if path == "/":
+            return {"version": self.version}
+        return {"nodes": {"n": {"plugins": [{"name": name} for name in self.plugins]}}}
+
+
+def test_each_product_gets_its_own_mapping():
+    def body():
+        return {
+            "settings": {},
+            "mappings": {"properties": {}, "_source": {"excludes": ["contents"]}},
+        }
+
+    field = VectorField(dimension=DIMENSION, made_by="r")
+    opensearch, elastic = body(), body()
+    _add_vectors(opensearch, Answering({"distribution": "opensearch"}, ["opensearch-knn"]), field)
+    _add_vectors(elastic, Answering({"number": "8.12.0"}), field)
+    assert opensearch["settings"] == {"knn": True}
+    assert opensearch["mappings"]["properties"]["vector"]["type"] == "knn_vector"
+    assert elastic["settings"] == {}
+    assert elastic["mappings"]["properties"]["vector"]["dims"] == DIMENSION
+    assert opensearch["mappings"]["_source"]["excludes"] == ["contents", "vector"]
+    with pytest.raises(EngineProblem, match="no k-NN plugin"):
+        _add_vectors(body(), Answering({"distribution": "opensearch"}, ["other"]), field)
+
+
+def test_too_many_dimensions_are_refused_before_anything_is_sent():
+    with pytest.raises(EngineProblem, match="1,025 dimensions"):
+        vector_field("opensearch", 1025)
+
+
+def passages(number: int) -> list[Document]:
+    return [
+        Document(f"d{n}", f"passage {n} of the okapi", "zebra" if n % 2 else "")
+        for n in range(number)
+    ]
+
+
+def with_vectors(cluster, name, **options) -> OpenSearchSettings:
+    field = VectorField(dimension=DIMENSION, made_by="sha256:r")
+    return OpenSearchSettings(urls=cluster.urls, name=name, vectors=field, **options)
+
+
+def ids(ranking):
+    return [hit.doc_id for hit in ranking.hits]
+
+
+@pytest.mark.real
+def test_a_real_cluster_finds_the_nearest(secured, security, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("OPENSEARCH_CA_CERTS", str(security.authority.certificate))
+    for name, value in WRITER.environment.items():
+        monkeypatch.setenv(name, value)
+    rows, documents = Rows(200), passages(200)
+    index = OpenSearchIndex.build(
+        tmp_path / "index", documents, with_vectors(secured, "near"), vectors=rows
+    )
+    query = Rows(1, seed=5).rows
+    cosines = rows.rows @ query[0]
+    vectors = OpenSearchIndex.open(tmp_path / "index").vectors(card())
+    words, near = vectors.retrieve_both([Query("q", "zebra 7")], query, 10)
+    assert ids(near[0]) == [f"d{place}" for place in np.argsort(-cosines)[:10]]
+    assert near[0].hits[0].score == pytest.approx(float(cosines.max()), abs=1e-5)
+    assert words == index.retrieve([Query("q", "zebra 7")], 10)
+    (same,) = vectors.similarities(query, [["d7", "d3", "d199"]])
+    assert same.rows == pytest.approx(cosines[[7, 3, 199]], abs=1e-5)
+    assert index.fetch(["d3"]) == [documents[3]]  # without its vector
+    with pytest.raises(EngineProblem, match="secondlook add"):
+        index.upsert([Document("new", "text")])
+    index.upsert([Document("new", "text")], lambda some: [query[0] for _ in some])
+    assert ids(vectors.retrieve([Query("q", "")], query, 1)[0]) == ["new"]
+    with pytest.raises(IndexProblem, match="holds no vectors of tiny"):
+        index.vectors(card("sha256:another"))
+
+
+@pytest.fixture
+def three_with_knn() -> Iterator[Cluster]:
+    try:
+        cluster = Cluster(3, FULL_OPENSEARCH.with_plugins("opensearch-knn"))
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with cluster:
+        yield cluster
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_no_acknowledged_vector_is_lost_with_a_node(three_with_knn, tmp_path):
+    """A load of 50,000 vectors with a replica, one node killed in the middle of it."""
+    total, acknowledged, killed = 50_000, [], threading.Event()
+
+    def count(doc_ids):
+        acknowledged.extend(doc_ids)
+        if len(acknowledged) > total // 3 and not killed.is_set():
+            killed.set()
+            threading.Thread(target=three_with_knn.kill, args=(2,)).start()
+
+    rows = Rows(total)
+    settings = with_vectors(three_with_knn, "many", shards=3, replicas=1)
+    index = OpenSearchIndex.build(
+        tmp_path / "index", passages(total), settings, vectors=rows, on_acknowledged=count
+    )
+    assert killed.is_set()
+    assert len(set(acknowledged)) == total
+    vectors = index.vectors(card())
+    asked = np.random.default_rng(1).choice(total, 300, replace=False)
+    for place in asked.tolist():  # each is found by its own vector, with a cosine of 1
+        (own,) = vectors.similarities(rows.rows[place : place + 1], [[f"d{place}"]])
+        assert own.rows == pytest.approx([1.0], abs=1e-4)
+    assert index.card.documents == total
+
+
+def test_vectors_are_sent_with_the_digits_that_count():
+    assert as_json(np.array([1 / 3], np.float32)) == [0.33333334]

@@ -1,0 +1,212 @@
+"""Stored vectors: written so that a kill loses nothing, searched exactly and by graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from secondlook.encode.settings import WindowSettings
+from secondlook.errors import IndexProblem, MissingDocument
+from secondlook.retrieve import vector_graph
+from secondlook.retrieve.id_list import IdList, IdPositions
+from secondlook.retrieve.vector_files import VectorCard, VectorFiles, VectorWriter, packed
+from secondlook.retrieve.vector_graph import build_graphs
+from secondlook.retrieve.vectors import DocumentVectors
+from secondlook.types import Query
+
+DIMENSION = 24
+JOB = {"ranker": "r", "corpus": "c"}
+
+
+def unit_vectors(count: int, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).normal(size=(count, DIMENSION)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def card(writer: VectorWriter, precision="fp32", windows=None, graphs=0) -> VectorCard:
+    return VectorCard(
+        ranker="r",
+        source="s",
+        fingerprint="f",
+        dimension=DIMENSION,
+        precision=precision,
+        documents=writer.documents,
+        rows=writer.rows,
+        corpus="c",
+        windows=windows,
+        graphs=graphs,
+    )
+
+
+def written(index, rows, counts=None, precision="fp32", windows=None, *, graphs=False):
+    """An index folder with these vectors, added in two batches."""
+    index.mkdir(exist_ok=True)
+    counts = np.ones(len(rows), np.int64) if counts is None else np.array(counts)
+    ids = [f"d{number}" for number in range(len(counts))]
+    half = len(ids) // 2
+    cut = int(counts[:half].sum())
+    writer = VectorWriter(index, JOB, DIMENSION, precision)
+    writer.add(ids[:half], counts[:half], rows[:cut])
+    writer.add(ids[half:], counts[half:], rows[cut:])
+    stored = writer.complete()
+    made = 0
+    if graphs:
+        made = build_graphs(stored, writer.folder, precision, DIMENSION, lambda _: None)
+    writer.finish(card(writer, precision, windows, made))
+    return index
+
+
+def ids(ranking):
+    return [hit.doc_id for hit in ranking.hits]
+
+
+def nearest(rows, vector, k):
+    return [f"d{place}" for place in np.argsort(-(rows @ vector))[:k]]
+
+
+@pytest.mark.parametrize(
+    ("precision", "farthest"), [("fp32", 1e-6), ("fp16", 1e-3), ("int8", 0.01)]
+)
+def test_rows_come_back_as_near_as_their_precision_allows(tmp_path, precision, farthest):
+    rows = unit_vectors(50)
+    files = VectorFiles(written(tmp_path / "index", rows, precision=precision) / "vectors")
+    assert np.abs(files.rows.read(slice(None)) - rows).max() < farthest
+    assert np.abs(files.rows.similarities(slice(3, 9), rows[:2]) - rows[3:9] @ rows[:2].T).max() < (
+        10 * farthest
+    )
+
+
+def test_a_row_of_zeros_has_a_scale():
+    rows, scales = packed(np.zeros((1, 4), np.float32), "int8")
+    assert (rows == 0).all()
+    assert np.isfinite(scales).all()
+
+
+def test_the_nearest_documents_are_found_with_their_cosines(tmp_path):
+    rows = unit_vectors(300)
+    vectors = DocumentVectors(written(tmp_path / "index", rows))
+    queries = unit_vectors(3, seed=1)
+    found = vectors.retrieve([Query(str(n), "") for n in range(3)], queries, 10)
+    for number, ranking in enumerate(found):
+        assert ranking.query_id == str(number)
+        assert ids(ranking) == nearest(rows, queries[number], 10)
+        assert ranking.hits[0].score == pytest.approx(float((rows @ queries[number]).max()), 1e-5)
+    assert len(vectors.retrieve([Query("q", "")], queries[:1], 1000)[0].hits) == 300
+
+
+def test_windows_of_a_document_are_pooled(tmp_path):
+    rows = unit_vectors(7)
+    query = unit_vectors(1, seed=2)
+    cosines = rows @ query[0]
+    counts = [2, 1, 3, 1]
+    for pooling, expected in (
+        ("max", [max(cosines[:2]), cosines[2], max(cosines[3:6]), cosines[6]]),
+        ("mean", [cosines[:2].mean(), cosines[2], cosines[3:6].mean(), cosines[6]]),
+    ):
+        index = tmp_path / pooling
+        written(index, rows, counts, windows=WindowSettings(pooling=pooling))
+        vectors = DocumentVectors(index)
+        (ranking,) = vectors.retrieve([Query("q", "")], query, 4)
+        assert ids(ranking) == [f"d{place}" for place in np.argsort(-np.array(expected))]
+        (own,) = vectors.similarities(query, [["d2", "d0"]])
+        assert own.counts.tolist() == [3, 2]
+        assert own.rows == pytest.approx([*cosines[3:6], *cosines[:2]], abs=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_graphs_find_what_comparing_all_finds_and_are_the_same_each_time(
+    tmp_path, monkeypatch, precision
+):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(vector_graph, "PART_ROWS", 700)
+    rows, queries = unit_vectors(2_000), unit_vectors(20, seed=3)
+    asked = [Query(str(n), "") for n in range(len(queries))]
+    index = written(tmp_path / "a", rows, precision=precision, graphs=True)
+    again = written(tmp_path / "b", rows, precision=precision, graphs=True)
+    graphs = sorted((index / "vectors").glob("graph-*"))
+    assert len(graphs) == 3  # of 700 rows each, the last of fewer
+    for path in graphs:
+        assert path.read_bytes() == (again / "vectors" / path.name).read_bytes()
+    exact = DocumentVectors(written(tmp_path / "c", rows, precision=precision))
+    wanted = exact.retrieve(asked, queries, 10)
+    found = DocumentVectors(index).retrieve(asked, queries, 10)
+    shared = [len(set(ids(a)) & set(ids(b))) for a, b in zip(wanted, found, strict=True)]
+    assert sum(shared) >= 0.95 * 10 * len(queries)
+    best = {hit.doc_id: hit.score for hit in wanted[0].hits}
+    for hit in found[0].hits:  # compared exactly, whatever precision the graph has
+        if hit.doc_id in best:
+            assert hit.score == pytest.approx(best[hit.doc_id], abs=1e-6)
+
+
+def test_a_graph_that_was_built_before_a_kill_is_not_built_again(tmp_path, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(vector_graph, "PART_ROWS", 100)
+    files = VectorFiles(written(tmp_path / "index", unit_vectors(250)) / "vectors")
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    build_graphs(files.rows, folder, "fp32", DIMENSION, lambda _: None)
+    (folder / "graph-0002.faiss").unlink()
+    stamps = [(folder / f"graph-000{n}.faiss").stat().st_mtime_ns for n in (0, 1)]
+    counted: list[int] = []
+    assert build_graphs(files.rows, folder, "fp32", DIMENSION, counted.append) == 3
+    assert sum(counted) == 250
+    assert [(folder / f"graph-000{n}.faiss").stat().st_mtime_ns for n in (0, 1)] == stamps
+
+
+def test_what_was_saved_before_a_kill_is_kept_and_the_rest_made_again(tmp_path):
+    index = tmp_path / "index"
+    index.mkdir()
+    rows = unit_vectors(10)
+    writer = VectorWriter(index, JOB, DIMENSION, "int8")
+    writer.add(["a", "ü"], np.array([1, 2]), rows[:3])
+    writer.save()
+    writer.add(["lost"], np.array([1]), rows[3:4])  # written, but not counted as safe
+    for file in writer._files.values():
+        file.close()
+    del writer
+    again = VectorWriter(index, JOB, DIMENSION, "int8")
+    assert (again.documents, again.rows) == (2, 3)
+    again.add(["c"], np.array([1]), rows[4:5])
+    again.complete()
+    again.finish(card(again, "int8", WindowSettings()))
+    files = VectorFiles(index / "vectors")
+    assert files.ids.at(np.arange(3)) == ["a", "ü", "c"]
+    assert np.abs(files.rows.read(slice(None)) - rows[[0, 1, 2, 4]]).max() < 0.01
+    assert not list(index.glob(".vectors*"))
+
+
+def test_another_job_starts_over(tmp_path):
+    (tmp_path / "index").mkdir()
+    writer = VectorWriter(tmp_path / "index", JOB, DIMENSION, "fp32")
+    writer.add(["a"], np.array([1]), unit_vectors(1))
+    writer.close()
+    other = VectorWriter(tmp_path / "index", {"ranker": "x"}, DIMENSION, "fp32")
+    assert other.documents == 0
+    other.close()
+
+
+def test_ids_are_found_by_position_and_positions_by_id(tmp_path, monkeypatch):
+    files = VectorFiles(written(tmp_path / "index", unit_vectors(40)) / "vectors")
+    assert files.positions.of(["d7", "d0", "d39"]).tolist() == [7, 0, 39]
+    with pytest.raises(MissingDocument, match="'d40'"):
+        files.positions.of(["d1", "d40"])
+    # ids whose hashes are equal are told apart by the ids themselves
+    folder = tmp_path / "index" / "vectors"
+    same = lambda doc_ids: np.zeros(len(doc_ids), np.uint64)  # noqa: E731
+    monkeypatch.setattr("secondlook.retrieve.id_list._hashes", same)
+    IdPositions.write(folder, IdList(folder))
+    positions = IdPositions(folder, IdList(folder))
+    assert positions.of(["d7", "d0", "d39"]).tolist() == [7, 0, 39]
+    with pytest.raises(MissingDocument, match="'x'"):
+        positions.of(["x"])
+
+
+def test_damaged_vectors_say_how_to_make_them_anew(tmp_path):
+    index = written(tmp_path / "index", unit_vectors(5))
+    whole = (index / "vectors" / "rows.bin").read_bytes()
+    (index / "vectors" / "rows.bin").write_bytes(whole[:-8])
+    with pytest.raises(IndexProblem, match=r"damaged.*--vectors RANKER"):
+        DocumentVectors(index)
+    (index / "vectors" / "vectors.json").write_text("{}")
+    with pytest.raises(IndexProblem, match="damaged"):
+        DocumentVectors(index)

@@ -1,0 +1,212 @@
+"""An index with vectors: made in the same command or later, searched by words, vectors or both."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import secondlook as sl
+import tiny
+from invented import DEEP_SEA, write_deep_sea
+from secondlook.data import read_run, write_corpus
+from secondlook.errors import CheckpointProblem, IndexProblem
+from secondlook.retrieve.hybrid import HybridIndex, write_choice
+from secondlook.retrieve.vector_files import read_vector_card
+from secondlook.score.vectors import VectorEncoder
+from secondlook.types import Query
+from secondlook.workflows import vectors as workflow
+from secondlook.workflows.index import build_index
+from secondlook.workflows.open_index import open_index
+from secondlook.workflows.retrieve import retrieve
+from secondlook.workflows.search import search
+from secondlook.workflows.warm import warm
+
+TEXTS = [Query("1", "what is the tide"), Query("2", "cape fear river")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_export(module_patch):
+    """What an export takes, a test of its own shows."""
+    module_patch.setattr("secondlook.score.encoder_copy.can_export_encoder", lambda: False)
+
+
+@pytest.fixture(scope="module")
+def module_patch():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    write_deep_sea(folder)
+    base = tiny.save(tiny.encoder(), folder / "base")
+    warm(base, folder / "ranker", separate_layers=2)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(data):
+    folder = data / "index"
+    build_index(data / "corpus.jsonl", folder, vectors=data / "ranker")
+    return folder
+
+
+def rankings(folder, by):
+    return open_index(folder, by=by).engine.retrieve(TEXTS, 10)
+
+
+def test_an_index_with_vectors_is_searched_by_both_unless_told_otherwise(index):
+    words, near, both = (rankings(index, by) for by in ("bm25", "vectors", "hybrid"))
+    assert words != near != both
+    assert rankings(index, None) == both
+    for query, ranking in zip(TEXTS, near, strict=True):
+        encoder = VectorEncoder.load(index / "vectors" / "encoder")
+        vector = encoder.query_vectors([query])[0]
+        cosines = {one.id: float(encoder.documents([one]).rows[0] @ vector) for one in DEEP_SEA}
+        for hit in ranking.hits:
+            assert hit.score == pytest.approx(cosines[hit.doc_id], abs=1e-5)
+        assert ranking.hits[0].score == pytest.approx(max(cosines.values()), abs=1e-5)
+
+
+def test_the_verbs_search_as_told(index, data, tmp_path):
+    for by in ("bm25", "vectors", "hybrid", None):
+        retrieve(index, data / "queries.jsonl", tmp_path / f"{by}.trec", k=5, by=by)
+    runs = {by: list(read_run(str(tmp_path / f"{by}.trec"))) for by in ("bm25", "vectors")}
+    assert runs["bm25"] != runs["vectors"]
+    assert (tmp_path / "None.trec").read_text() == (tmp_path / "hybrid.trec").read_text()
+    found = search(index, "what is the tide", k=3, by="vectors")
+    assert [hit.document.id for hit in found.hits] == [
+        hit.doc_id for hit in rankings(index, "vectors")[0].hits[:3]
+    ]
+
+
+def test_what_the_index_was_tuned_to_is_the_default(index):
+    from secondlook.retrieve.hybrid import FirstStageChoice
+
+    try:
+        write_choice(index, FirstStageChoice(by="bm25"))
+        assert rankings(index, None) == rankings(index, "bm25")
+        write_choice(index, FirstStageChoice(by="hybrid", weight=0.9, scale="min-max"))
+        tuned = rankings(index, None)
+        assert tuned != rankings(index, "bm25")
+    finally:
+        (index / "vectors" / "first_stage.json").unlink()
+    assert tuned != rankings(index, None)
+
+
+def test_vectors_are_added_to_an_index_of_the_same_corpus(data, tmp_path, index):
+    folder = tmp_path / "index"
+    build_index(data / "corpus.jsonl", folder)
+    with pytest.raises(IndexProblem, match=r"has no vectors.*--vectors RANKER"):
+        open_index(folder, by="vectors")
+    assert not isinstance(open_index(folder).engine, HybridIndex)
+    made = build_index(data / "corpus.jsonl", folder, vectors=data / "ranker")
+    assert "vectors by ranker" in made.summary()
+    assert rankings(folder, "vectors") == rankings(index, "vectors")
+    other = tmp_path / "other.jsonl"
+    write_corpus(other, DEEP_SEA[:5])
+    with pytest.raises(IndexProblem, match="other documents"):
+        build_index(other, folder, vectors=data / "ranker")
+
+
+def test_vectors_that_are_there_are_not_made_again(data, index, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr(VectorEncoder, "documents", never)
+    build_index(data / "corpus.jsonl", index, vectors=data / "ranker")
+
+
+def test_a_bi_encoder_serves_as_it_is(data, tmp_path, index):
+    folder = tmp_path / "index"
+    build_index(data / "corpus.jsonl", folder, vectors=data / "base", vector_precision="fp16")
+    card = read_vector_card(folder / "vectors")
+    assert (card.ranker, card.precision, card.rows) == ("base", "fp16", len(DEEP_SEA))
+    for one, other in zip(rankings(folder, "vectors"), rankings(index, "vectors"), strict=True):
+        assert one.hits[0].score == pytest.approx(other.hits[0].score, abs=1e-3)
+
+
+def test_a_ranker_without_vectors_is_refused_before_anything_is_indexed(data, tmp_path):
+    cross = tiny.save(tiny.classifier(), tmp_path / "cross")
+    with pytest.raises(CheckpointProblem, match="cross-encoder"):
+        build_index(data / "corpus.jsonl", tmp_path / "index", vectors=cross)
+    assert not (tmp_path / "index").exists()
+
+
+class Killed(BaseException):
+    """Ends the work as a kill does."""
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_killed_twice_the_vectors_end_with_the_same_bytes(
+    data, tmp_path, monkeypatch, index, precision
+):
+    monkeypatch.setattr(workflow, "_AT_ONCE", 4)
+    monkeypatch.setattr("secondlook.retrieve.vector_files._SECONDS_BETWEEN_SAVES", 0.0)
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    for folder in (straight, killed):
+        build_index(data / "corpus.jsonl", folder)
+    add = workflow.add_vectors
+    add(straight, data / "corpus.jsonl", data / "ranker", precision=precision)
+    encode, calls = VectorEncoder.documents, []
+
+    def documents(self, some):
+        calls.append([one.id for one in some])
+        if len(calls) in (3, 5):
+            raise Killed
+        return encode(self, some)
+
+    monkeypatch.setattr(VectorEncoder, "documents", documents)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            add(killed, data / "corpus.jsonl", data / "ranker", precision=precision)
+        assert not isinstance(open_index(killed).engine, HybridIndex)  # half of them are none
+    add(killed, data / "corpus.jsonl", data / "ranker", precision=precision)
+    assert calls[2] == calls[3] != calls[0]  # the batch of the kill, then on from there
+    names = {path.name for path in (straight / "vectors").iterdir() if path.is_file()}
+    assert "rows.bin" in names
+    for name in names:
+        assert (straight / "vectors" / name).read_bytes() == (
+            killed / "vectors" / name
+        ).read_bytes(), name
+
+
+def test_a_replaced_index_leaves_no_vectors_of_the_old_one(data, tmp_path):
+    folder = tmp_path / "index"
+    build_index(data / "corpus.jsonl", folder, vectors=data / "ranker")
+    write_corpus(tmp_path / "other.jsonl", DEEP_SEA[:5])
+    build_index(tmp_path / "other.jsonl", folder, replace=True)
+    assert not isinstance(open_index(folder).engine, HybridIndex)
+
+
+def test_vectors_of_other_documents_are_refused(data, tmp_path):
+    folder = tmp_path / "index"
+    build_index(data / "corpus.jsonl", folder, vectors=data / "ranker")
+    path = folder / "vectors" / "vectors.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps(told | {"corpus": "sha256:other"}))
+    with pytest.raises(IndexProblem, match="other documents than its index"):
+        open_index(folder)
+
+
+def test_long_documents_have_a_vector_for_each_window(data, tmp_path):
+    warm(data / "base", tmp_path / "ranker", separate_layers=2, window=4, stride=2)
+    folder = tmp_path / "index"
+    build_index(data / "corpus.jsonl", folder, vectors=tmp_path / "ranker")
+    card = read_vector_card(folder / "vectors")
+    assert card.rows > card.documents == len(DEEP_SEA)
+    (ranking,) = open_index(folder, by="vectors").engine.retrieve(TEXTS[:1], 3)
+    encoder = VectorEncoder.load(folder / "vectors" / "encoder")
+    vector = encoder.query_vectors(TEXTS[:1])[0]
+    best = max(float((encoder.documents([one]).rows @ vector).max()) for one in DEEP_SEA)
+    assert ranking.hits[0].score == pytest.approx(best, abs=1e-5)
+
+
+def test_it_is_public(index):
+    with sl.open_index(index, by="vectors") as opened:
+        run = opened.retrieve(["what is the tide"], k=2)
+    assert len(next(iter(run)).hits) == 2
+    assert np.isfinite(next(iter(run)).hits[0].score)
