@@ -62,7 +62,8 @@ def index(
         ),
     ] = None,
     vector_precision: Annotated[
-        VectorPrecision, typer.Option(help="Precision of stored vectors: fp32, fp16 or int8.")
+        VectorPrecision,
+        typer.Option(metavar="NAME", help="Precision of stored vectors: fp32, fp16 or int8."),
     ] = VectorPrecision.fp32,
     replace: Annotated[bool, typer.Option("--replace", help="Rebuild INDEX if it exists.")] = False,
 ) -> None:

@@ -50,8 +50,9 @@ def rerank(
     stored_vectors: Annotated[
         bool,
         typer.Option(
+            "--vectors/--no-vectors",
             help="Score by the vectors of the index where this re-ranker made them and none of its "
-            "layers sees both texts; otherwise it reads every document."
+            "layers sees both texts; otherwise it reads every document.",
         ),
     ] = True,
     ray: Ray = None,
