@@ -63,7 +63,9 @@ def index(
     ] = None,
     vector_precision: Annotated[
         VectorPrecision,
-        typer.Option(metavar="NAME", help="Precision of stored vectors: fp32, fp16 or int8."),
+        typer.Option(
+            "--precision", metavar="NAME", help="Precision of stored vectors: fp32, fp16 or int8."
+        ),
     ] = VectorPrecision.fp32,
     replace: Annotated[bool, typer.Option("--replace", help="Rebuild INDEX if it exists.")] = False,
 ) -> None:
