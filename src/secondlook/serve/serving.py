@@ -179,7 +179,7 @@ class Serving:
         Those of the index (`indexed`) from its vectors, where they are the ranker's own.
         """
         queue = self.queues[name]  # asked at once, so that a reload cannot close it before
-        if indexed and self.index is not None:
+        if indexed and self.index is not None and not isinstance(queue.ranker, RemoteRanker):
             stored = await self._by_vectors(name, queue.ranker, query, documents, until)
             if stored is not None:
                 self.metrics.documents.labels(name).inc(len(documents))
