@@ -18,8 +18,8 @@ from secondlook.data.fingerprint import Fingerprint
 from secondlook.errors import EngineProblem, MalformedInput, UnknownName
 from secondlook.retrieve.access import Route
 from secondlook.retrieve.bulk import Write, batches, cut, in_parallel, send
-from secondlook.retrieve.cluster import ASKING, LOADING, Cluster, OpenSearchSettings, Patience
-from secondlook.retrieve.load import Imprint, Load, _on_cluster
+from secondlook.retrieve.cluster import ASKING, LOADING, Cluster, OpenSearchSettings, RetryPolicy
+from secondlook.retrieve.load import IndexMetadata, Load, _on_cluster
 from secondlook.types import Document
 
 ROUTE = Route(("http://cluster.test:9200",))
@@ -43,7 +43,7 @@ class FakeTransport:
 def cluster_of(*answers, retries=5):
     waits = []
     transport = FakeTransport(*answers)
-    patience = Patience(retries=retries)
+    patience = RetryPolicy(retries=retries)
     cluster = Cluster(ROUTE, transport, patience, waits.append, random.Random(0))
     return cluster, transport, waits
 
@@ -105,7 +105,7 @@ def test_loading_outlasts_a_restart_and_asking_does_not_keep_a_person_waiting():
 
 
 def test_giving_up_ends_the_waiting_in_other_threads():
-    cluster = Cluster(ROUTE, FakeTransport(*[lost()] * 99), Patience(retries=50, first=60.0))
+    cluster = Cluster(ROUTE, FakeTransport(*[lost()] * 99), RetryPolicy(retries=50, first=60.0))
     failed = threading.Event()
 
     def load():
@@ -168,7 +168,7 @@ def test_a_document_that_the_engine_cannot_take_is_named():
 def filled(*answers):
     """A load of two documents, "a" and "b", by a cluster that answers so."""
     cluster, transport, _ = cluster_of(*answers)
-    load = Load(cluster, "things", "things-1", Imprint({"name": "things"}, 0, ""))
+    load = Load(cluster, "things", "things-1", IndexMetadata({"name": "things"}, 0, ""))
     acknowledged = []
     documents = [Document("a", "one"), Document("b", "two")]
     load.fill(documents, Fingerprint(), acknowledged.extend, note_every=3600)

@@ -18,7 +18,7 @@ from secondlook.train.adapt import run
 from secondlook.train.base_heads import put_into, store_heads
 from secondlook.train.phase import Place, TrainData
 from secondlook.train.pretraining import Pretraining, gather
-from secondlook.train.sentences import NO_NEXT, Recital, Sentences, split
+from secondlook.train.sentences import NO_NEXT, ExampleMaker, Sentences, split
 from secondlook.train.settings import AdaptPhase
 from secondlook.types import Document
 
@@ -38,7 +38,7 @@ def recital(folder, corpus=CORPUS, **changes):
         "vocabulary": len(tiny.VOCABULARY), "seed": 7,
     }  # fmt: skip
     sentences = Sentences.store(folder, corpus, tokenizer)
-    return Recital(sentences, Template.read(tokenizer, "joint"), **given | changes)
+    return ExampleMaker(sentences, Template.read(tokenizer, "joint"), **given | changes)
 
 
 def test_a_real_splitter_knows_what_ends_a_sentence():

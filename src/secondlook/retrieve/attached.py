@@ -31,7 +31,7 @@ from secondlook.retrieve.attached_query import QueryTemplate, StoredTemplate
 from secondlook.retrieve.attached_reader import IndexReader
 from secondlook.retrieve.attached_settings import AttachedSettings
 from secondlook.retrieve.attached_text import values
-from secondlook.retrieve.cluster import Advice, Cluster, Patience
+from secondlook.retrieve.cluster import Advice, Cluster, RetryPolicy
 from secondlook.retrieve.engines import Health
 from secondlook.retrieve.folder import CARD, IndexCard, read_card
 from secondlook.retrieve.nodes import other_nodes
@@ -52,7 +52,7 @@ _SMALL_PAGE = 500
 _TEXTS_AT_ONCE = 500
 _REQUESTS_AT_ONCE = 8
 _NODES_WHEN_OPENED = 0.5  # seconds; a person waits for the search
-_MANY_QUERIES = Patience(retries=6)
+_MANY_QUERIES = RetryPolicy(retries=6)
 """Outlasts the loss of a node and the election of another manager."""
 
 _TOO_MANY_TERMS = re.compile("too_many|maxClauseCount|max_clause_count")

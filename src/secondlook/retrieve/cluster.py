@@ -75,7 +75,7 @@ class OpenSearchSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often to try again, and how long to wait before each: doubling, with jitter."""
 
     retries: int
@@ -90,10 +90,10 @@ class Patience:
             yield min(self.ceiling, self.first * 2**retry) * rng.uniform(0.5, 1.0)
 
 
-ASKING = Patience(retries=2)
+ASKING = RetryPolicy(retries=2)
 """A person waits for the answer: give up within seconds."""
 
-LOADING = Patience(retries=12, timeout=120.0)
+LOADING = RetryPolicy(retries=12, timeout=120.0)
 """Hours of work are at stake: outlast a node's restart (two to three minutes)."""
 
 
@@ -120,7 +120,7 @@ class Cluster:
         self,
         route: Route,
         transport: Any,  # noqa: ANN401 - opensearch-py's, imported late, or a fake
-        patience: Patience = ASKING,
+        patience: RetryPolicy = ASKING,
         sleep: Callable[[float], object] | None = None,
         rng: random.Random | None = None,
         advice: Advice = Advice(),  # noqa: B008 - frozen
@@ -143,7 +143,7 @@ class Cluster:
             raise MissingExtra("opensearch", "the OpenSearch engine") from error
         return cls(route, transport(route), advice=advice)
 
-    def with_patience(self, patience: Patience) -> Cluster:
+    def with_patience(self, patience: RetryPolicy) -> Cluster:
         """The same connections, asked for longer or shorter."""
         return Cluster(self.route, self._transport, patience, advice=self._advice)
 

@@ -46,7 +46,7 @@ _LONG = 3600.0  # seconds for a request that takes as long as its data
 
 
 @dataclass(frozen=True, slots=True)
-class Imprint:
+class IndexMetadata:
     """What an index on the cluster says of itself, in its mapping."""
 
     made_as: dict[str, Any]
@@ -55,7 +55,7 @@ class Imprint:
     layout: int = _LAYOUT
 
     @classmethod
-    def read(cls, index: Mapping[str, Any]) -> Imprint | None:
+    def read(cls, index: Mapping[str, Any]) -> IndexMetadata | None:
         """None for an index that secondlook did not make."""
         said = index.get("mappings", {}).get("_meta", {}).get("secondlook")
         if said is None:
@@ -70,7 +70,7 @@ class Imprint:
 class Load:
     """Begin it, fill it, finish it."""
 
-    def __init__(self, cluster: Cluster, name: str, index: str, imprint: Imprint) -> None:
+    def __init__(self, cluster: Cluster, name: str, index: str, imprint: IndexMetadata) -> None:
         self._cluster = cluster
         self._name = name
         self._index = index
@@ -98,7 +98,7 @@ class Load:
                 f"cluster has {nodes}: start more nodes, or give fewer --replicas"
             )
         kept = settings.model_dump(exclude={"urls", "nodes", "discover"}, exclude_none=True)
-        fresh = Imprint(kept, 0, "")
+        fresh = IndexMetadata(kept, 0, "")
         name, load = settings.name, None
         for index, imprint in _ours(cluster, name, unfinished=True).items():
             same = (imprint.made_as, imprint.layout) == (fresh.made_as, fresh.layout)
@@ -239,12 +239,12 @@ def count(cluster: Cluster, index: str) -> int:
     return int(answer["count"])
 
 
-def imprint_of(settings: OpenSearchSettings, cluster: Cluster) -> Imprint:
+def imprint_of(settings: OpenSearchSettings, cluster: Cluster) -> IndexMetadata:
     """What the index of this name says of itself; raises IndexProblem where there is none."""
     found = cluster.ask("GET", f"/{settings.name}/_mapping", ignore=(404,))
     if not found:
         raise cluster.no_engine(str(found))
-    imprint = None if "error" in found else Imprint.read(next(iter(found.values())))
+    imprint = None if "error" in found else IndexMetadata.read(next(iter(found.values())))
     if imprint is None:
         where = ", ".join(cluster.route.named)
         raise IndexProblem(
@@ -258,7 +258,7 @@ def _loading(name: str) -> str:
     return f"{name}-loading"
 
 
-def _ours(cluster: Cluster, name: str, *, unfinished: bool = False) -> dict[str, Imprint]:
+def _ours(cluster: Cluster, name: str, *, unfinished: bool = False) -> dict[str, IndexMetadata]:
     """The physical indices that loads of this name have made; raises if another holds the name."""
     found = cluster.ask(
         "GET",
@@ -268,7 +268,7 @@ def _ours(cluster: Cluster, name: str, *, unfinished: bool = False) -> dict[str,
     )
     ours = {}
     for index, described in found.items():
-        imprint, aliases = Imprint.read(described), described.get("aliases", {})
+        imprint, aliases = IndexMetadata.read(described), described.get("aliases", {})
         if imprint and imprint.made_as["name"] == name:
             if not unfinished or _loading(name) in aliases:
                 ours[index] = imprint
@@ -314,7 +314,7 @@ def _add_vectors(body: dict[str, Any], cluster: Cluster, field: VectorField) -> 
     body["mappings"]["_source"]["excludes"].append(VECTOR)  # searched and compared, never shown
 
 
-def _body(settings: OpenSearchSettings, imprint: Imprint) -> dict[str, Any]:
+def _body(settings: OpenSearchSettings, imprint: IndexMetadata) -> dict[str, Any]:
     """A new index. One field is searched, and BM25 counts its length: title and text together.
 
     Title and text themselves are only kept, for `fetch`. Without positions the index is a fifth

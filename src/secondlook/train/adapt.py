@@ -17,11 +17,11 @@ from secondlook.encode.template import Template
 from secondlook.errors import UnusableTokenizer
 from secondlook.score.torch_backend import device_of
 from secondlook.train.base_heads import put_into
-from secondlook.train.course import Course, Exercise, Shown, held_out, teach
+from secondlook.train.course import Course, Shown, TrainingExamples, held_out, teach
 from secondlook.train.phase import Outcome
 from secondlook.train.pretraining import Pretraining, gather
 from secondlook.train.ranking import prepared, verbosity_kept
-from secondlook.train.sentences import NO_NEXT, Recital, Sentences
+from secondlook.train.sentences import NO_NEXT, ExampleMaker, Sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
         _begin_anew(start)
     network = Pretraining(start.network)
     trained = set() if settings.fresh else put_into(network.heads, place.folder)
-    teach = _Teach(settings, network, recital, learned, place, device, trained)
+    teach = _Adaptation(settings, network, recital, learned, place, device, trained)
     with prepared(start, settings, device), verbosity_kept():
         teach.heads()
         before = _measured(teach, unseen, place.folder / "start.json")
@@ -81,7 +81,9 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
     return Outcome(replace(start, settings=void), data, learned_from, metrics, teach.history)
 
 
-def measure(network: Pretraining, recital: Recital, documents: Sequence[int], at_once: int) -> Held:
+def measure(
+    network: Pretraining, recital: ExampleMaker, documents: Sequence[int], at_once: int
+) -> Held:
     """The same hidden words each time, so that two figures can be compared."""
     lost, hidden, right, asked = 0.0, 0, 0, 0
     device = next(network.parameters()).device
@@ -98,14 +100,14 @@ def measure(network: Pretraining, recital: Recital, documents: Sequence[int], at
     return Held(exp(lost / hidden), right / max(asked, 1))
 
 
-class _Teach:
+class _Adaptation:
     """The two stages of learning, each resumable."""
 
     def __init__(
         self,
         settings: AdaptPhase,
         network: Pretraining,
-        recital: Recital,
+        recital: ExampleMaker,
         learned: list[int],
         place: Place,
         device: torch.device,
@@ -152,13 +154,15 @@ class _Teach:
         shown = Shown(recital.example, self._learned, course.shown, recital.seed)
         return teach(
             self.network,
-            Exercise(course, shown, lambda examples: gather(examples, network), name, doing),
+            TrainingExamples(
+                course, shown, lambda examples: gather(examples, network), name, doing
+            ),
             self._place,
             self._device,
         )
 
 
-def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Recital:
+def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> ExampleMaker:
     tokenizer = start.tokenizer
     masks = [mask for mask in map(tokenizer.token_to_id, _MASKS) if mask is not None]
     if not masks:
@@ -170,7 +174,7 @@ def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) 
     corpus = read_corpus(source if source.exists() else settings.corpus)
     unread = {d for name in settings.leave_out for d in _judged(data.folder, name)}
     corpus = (document for document in corpus if document.id not in unread)
-    return Recital(
+    return ExampleMaker(
         Sentences.store(place.folder / "sentences", corpus, tokenizer),
         Template.read(tokenizer, "joint"),
         min(settings.max_length, start.settings.encode.max_length),
@@ -195,7 +199,7 @@ def _begin_anew(start: Model) -> None:
     encoder.load_state_dict(type(encoder)(encoder.config).state_dict(), strict=False)
 
 
-def _measured(teach: _Teach, unseen: Sequence[int], kept: Path) -> Held:
+def _measured(teach: _Adaptation, unseen: Sequence[int], kept: Path) -> Held:
     """The figure before; kept, so that a resume need not undo what was learnt since."""
     if not kept.is_file():
         found = measure(teach.network, teach.recital, unseen, teach.settings.at_once)

@@ -137,7 +137,7 @@ class Shown(Dataset[Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Exercise:
+class TrainingExamples:
     """What is gone through."""
 
     course: Course
@@ -151,12 +151,14 @@ class Exercise:
 
 
 def teach(
-    network: nn.Module, exercise: Exercise, place: Place, device: torch.device
+    network: nn.Module, exercise: TrainingExamples, place: Place, device: torch.device
 ) -> list[dict[str, Any]]:
     """Train, or go on where a killed run last saved, to the same weights; gives what was logged."""
     course = exercise.course
     run = place.run / exercise.name
-    trainer = _Reciter(network, _arguments(course, run, place, device), exercise, place.watch)
+    trainer = _OrderedTrainer(
+        network, _arguments(course, run, place, device), exercise, place.watch
+    )
     last, state = last_whole(run)
     place.watch.begin(exercise.doing, course.steps, done=state.global_step if state else 0)
     if state is not None and state.global_step >= course.steps:
@@ -193,11 +195,15 @@ def _arguments(course: Course, run: Path, place: Place, device: torch.device) ->
     )
 
 
-class _Reciter(Trainer):
+class _OrderedTrainer(Trainer):
     """Takes the examples in the order they are given."""
 
     def __init__(
-        self, network: nn.Module, arguments: TrainingArguments, exercise: Exercise, watch: Watch
+        self,
+        network: nn.Module,
+        arguments: TrainingArguments,
+        exercise: TrainingExamples,
+        watch: Watch,
     ) -> None:
         self._shown = exercise.shown
         super().__init__(

@@ -18,7 +18,7 @@ from secondlook.model.settings import Phase
 from secondlook.retrieve.weigh import PartReader
 from secondlook.score.torch_backend import device_of
 from secondlook.score.word_weights import WordWeights
-from secondlook.train.course import Course, Exercise, Shown, held_out, teach
+from secondlook.train.course import Course, Shown, TrainingExamples, held_out, teach
 from secondlook.train.ranking import in_training, verbosity_kept
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def train_weigher(
     with in_training(network, network.encoder, settings.dropout, device), verbosity_kept():
         teach(
             network,
-            Exercise(course, shown, lambda some: gather(some, network), "weigh", "learning"),
+            TrainingExamples(
+                course, shown, lambda some: gather(some, network), "weigh", "learning"
+            ),
             place,
             device,
         )

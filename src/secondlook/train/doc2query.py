@@ -13,7 +13,7 @@ from secondlook.model.doc2query import new_expander, padded
 from secondlook.model.loading import quiet
 from secondlook.model.settings import Phase
 from secondlook.score.torch_backend import device_of
-from secondlook.train.course import Course, Exercise, Shown, held_out, teach
+from secondlook.train.course import Course, Shown, TrainingExamples, held_out, teach
 from secondlook.train.ranking import in_training, verbosity_kept
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def train_expander(
     with training, verbosity_kept(), quiet():
         # EncoderDecoderModel tells at every step of a change that is years old
         warnings.filterwarnings("ignore", "Version v4.12.0", FutureWarning)
-        teach(network, Exercise(course, shown, gathered, "expand", "learning"), place, device)
+        teach(
+            network, TrainingExamples(course, shown, gathered, "expand", "learning"), place, device
+        )
         some = [gathered(unseen[n : n + 16]) for n in range(0, min(len(unseen), 512), 16)]
         perplexity = _perplexity(network, some, device)
     place.watch.say(f"perplexity of queries of {len(aside):,} held-out passages: {perplexity:.1f}")

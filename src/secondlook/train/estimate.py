@@ -170,7 +170,7 @@ def _tried(
     return clock.seconds_per_step()
 
 
-def _tokens_per_pair(plan: ranking.Lesson, model: Model) -> float:
+def _tokens_per_pair(plan: ranking.TrainingJob, model: Model) -> float:
     groups = DrawnGroups(plan.groups, plan.found, plan.draw)
     places = list(Order(plan.found, plan.draw))[:_SAMPLED_GROUPS]
     encode = EncodeGroups(Encoder(model.tokenizer, model.settings.encode))

@@ -245,7 +245,7 @@ class Miner:
         assert settings.negatives is not None
         rng = Random(f"{settings.seed} {query_id}")  # noqa: S311 - drawing, no secret
         fair = [doc_id for doc_id in candidates if self._may(doc_id, grades)]
-        sieve = _Sieve(positives, self.counts.dropped)
+        sieve = _NegativeFilter(positives, self.counts.dropped)
         taken: list[Document] = []
         if settings.judged:
             worse = [doc_id for doc_id, grade in grades.items() if grade <= 0]
@@ -299,7 +299,7 @@ class Miner:
         counts.negatives_judged += sum(document.id in grades for document in others)
 
 
-class _Sieve:
+class _NegativeFilter:
     """Lets negatives through that repeat neither a positive nor each other."""
 
     def __init__(self, positives: Iterable[Document], dropped: dict[str, int]) -> None:

@@ -51,7 +51,7 @@ _VALIDATIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TrainingJob:
     """What a phase will go through."""
 
     groups: Groups
@@ -60,7 +60,7 @@ class Lesson:
     steps: int
 
 
-def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
+def lesson(settings: RankingPhase, data: TrainData, seed: int) -> TrainingJob:
     """Find what there is to learn from; reads no texts."""
     if not data.train:
         raise SecondlookError(
@@ -77,7 +77,7 @@ def lesson(settings: RankingPhase, data: TrainData, seed: int) -> Lesson:
     found = usable(groups, draw, teacher=settings.needs_teacher, labels=settings.needs_labels)
     per_epoch = ceil(len(found.rows) / (settings.batch * processes.count()))
     steps = settings.max_steps or ceil(settings.epochs * per_epoch)
-    return Lesson(groups, found, draw, steps)
+    return TrainingJob(groups, found, draw, steps)
 
 
 def _chosen(settings: RankingPhase, data: TrainData) -> list[Path]:
@@ -205,7 +205,7 @@ def _loss(settings: RankingPhase, scale: float = 1.0) -> Callable[[Tensor, Encod
 
 def _arguments(
     settings: RankingPhase,
-    plan: Lesson,
+    plan: TrainingJob,
     place: Place,
     device: torch.device,
     precision: Literal["fp32", "bf16"],
@@ -311,7 +311,7 @@ def _ended(state: TrainerState, steps: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    plan: Lesson
+    plan: TrainingJob
     state: TrainerState
     measure: str
     before: dict[str, Tensor]
@@ -377,7 +377,7 @@ def _validated_start(validate: Callable[[], Validated], folder: Path) -> Validat
     return made
 
 
-def _say_unused(plan: Lesson, place: Place) -> None:
+def _say_unused(plan: TrainingJob, place: Place) -> None:
     unused = len(plan.groups) - len(plan.found.rows)
     if unused:
         place.watch.say(

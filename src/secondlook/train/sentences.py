@@ -109,7 +109,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Recital:
+class ExampleMaker:
     """How examples are made. What is drawn depends on seed, epoch and document alone."""
 
     sentences: Sentences
