@@ -110,11 +110,8 @@ def security(tmp_path_factory) -> Security:
 
 @pytest.fixture(scope="session")
 def secured(security: Security) -> Iterator[Cluster]:
-    """A real OpenSearch node with TLS, users and k-NN.
-
-    It takes 730 MB to install, so its absence fails no run.
-    """
-    distribution = FULL_OPENSEARCH.with_plugins("opensearch-security", "opensearch-knn")
+    """A real OpenSearch node with TLS and users; 730 MB to install, so its absence fails no run."""
+    distribution = FULL_OPENSEARCH.with_plugins("opensearch-security")
     try:
         cluster = Cluster(nodes=1, distribution=distribution, security=security)
     except Unavailable as reason:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from opensearch_cluster import FULL_OPENSEARCH, Cluster, Unavailable
-from opensearch_security import WRITER
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
 from secondlook.retrieve.cluster import VectorField
 from secondlook.retrieve.cluster_vectors import ClusterVectors, as_json, vector_field
@@ -152,15 +151,22 @@ def ids(ranking):
     return [hit.doc_id for hit in ranking.hits]
 
 
+@pytest.fixture
+def one_with_knn() -> Iterator[Cluster]:
+    try:
+        cluster = Cluster(1, FULL_OPENSEARCH.with_plugins("opensearch-knn"))
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with cluster:
+        yield cluster
+
+
+@pytest.mark.slow
 @pytest.mark.real
-def test_a_real_cluster_finds_the_nearest(secured, security, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("OPENSEARCH_CA_CERTS", str(security.authority.certificate))
-    for name, value in WRITER.environment.items():
-        monkeypatch.setenv(name, value)
+def test_a_real_cluster_finds_the_nearest(one_with_knn, tmp_path):
     rows, documents = Rows(200), passages(200)
     index = OpenSearchIndex.build(
-        tmp_path / "index", documents, with_vectors(secured, "near"), vectors=rows
+        tmp_path / "index", documents, with_vectors(one_with_knn, "near"), vectors=rows
     )
     query = Rows(1, seed=5).rows
     cosines = rows.rows @ query[0]
