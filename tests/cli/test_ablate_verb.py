@@ -93,8 +93,8 @@ def test_without_pointwise_the_data_are_those_that_the_whole_cleaned(bench, monk
 
     all_of = ablation.variants
 
-    def three(*given):
-        made = all_of(*given)
+    def three(*given, **more):
+        made = all_of(*given, **more)
         return {name: made[name] for name in wanted}
 
     monkeypatch.setattr(ablation, "variants", three)
