@@ -212,22 +212,30 @@ def test_a_plain_model_that_names_code_loads_without_it(peer, tmp_path, layout):
     np.testing.assert_allclose(raw(Ranker.load(path, device="cpu")), expected, atol=1e-4)
 
 
+REAL_PAIRS = [
+    ("what is a bogue?", "The bogue (Boops boops) is a species of seabream."),
+    ("which rivers of the east coast have tides, and why " * 12, "The Cape Fear river."),
+    ("tide", "The tide of the river rises twice a day. " * 80),
+    ("how high is the tide " * 90, "The tide of the river rises twice a day. " * 80),
+    ("", ""),
+    ("où est Zürich", "Zürich liegt am Zürichsee — 400\u00a0000 habitants. 東京 не там."),
+]
+
+
 @pytest.mark.real
 def test_a_real_cross_encoder(peer, shared_weights, tmp_path):
     path = shared_weights / "ms-marco-minilm-l12"
-    pairs = [
-        ("what is a bogue?", "The bogue (Boops boops) is a species of seabream."),
-        ("which rivers of the east coast have tides, and why " * 12, "The Cape Fear river."),
-        ("tide", "The tide of the river rises twice a day. " * 80),
-        ("how high is the tide " * 90, "The tide of the river rises twice a day. " * 80),
-        ("", ""),
-        ("où est Zürich", "Zürich liegt am Zürichsee — 400\u00a0000 habitants. 東京 не там."),
-    ]
     there = peer(path, model_kwargs={"dtype": torch.float32})  # its weights are stored in half
-    assert_scores_alike(path, there, tmp_path, pairs)
-    tuned = trained_one_step(path, tmp_path / "tuned")
-    expected = raw_there(peer(tuned), pairs)
-    np.testing.assert_allclose(raw(Ranker.load(tuned, device="cpu"), pairs), expected, atol=1e-4)
+    assert_scores_alike(path, there, tmp_path, REAL_PAIRS)
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_a_real_cross_encoder_after_training_and_export(peer, shared_weights, tmp_path):
+    tuned = trained_one_step(shared_weights / "ms-marco-minilm-l12", tmp_path / "tuned")
+    expected = raw_there(peer(tuned), REAL_PAIRS)
+    scores = raw(Ranker.load(tuned, device="cpu"), REAL_PAIRS)
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
     export_ranker(tuned, "openvino", "fp32")
-    exported = raw(Ranker.load(tuned, backend="openvino"), pairs)
+    exported = raw(Ranker.load(tuned, backend="openvino"), REAL_PAIRS)
     np.testing.assert_allclose(exported, expected, atol=1e-4)
