@@ -214,7 +214,5 @@ LAYOUTS: dict[str, Any] = {
     "qwen3, classifier": lambda path: decoder(path, causal=False),
     "qwen2, causal": lambda path: decoder(path, causal=True, kind="qwen2"),
 }
-NEW = ("modular", "qwen3, causal", "qwen3, classifier")
-"""Those that are no classifiers of encoders."""
 NAMED = tuple(name for name in LAYOUTS if name not in ("modular, mean, bert", "qwen2, causal"))
 """Those that people use most."""

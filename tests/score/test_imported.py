@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import tiny
-from layouts import LAYOUTS, NAMED, NEW, PAIRS, WITHOUT_SEGMENTS, modular
+from layouts import LAYOUTS, NAMED, PAIRS, WITHOUT_SEGMENTS, modular
 from layouts import classifier as folder
 from parity import assert_scores_alike, change, pairs_of, raw, raw_there, trained_one_step
 from secondlook.errors import CheckpointProblem
@@ -32,7 +32,7 @@ def test_scores_are_those_of_sentence_transformers(peer, tmp_path, layout):
     np.testing.assert_allclose(raw_there(ours), raw_there(there), atol=1e-4)
 
 
-@pytest.mark.parametrize("layout", slow_but(LAYOUTS, ["bert, two logits", *NEW]))
+@pytest.mark.parametrize("layout", slow_but(LAYOUTS, ["modular", "qwen3, causal"]))
 def test_scores_are_alike_after_training(peer, tmp_path, layout):
     path = LAYOUTS[layout](tmp_path / "plain")
     before = raw(Ranker.load(path, device="cpu"))
@@ -75,7 +75,7 @@ def test_segments_are_left_out_where_the_authors_leave_them_out(peer, tmp_path, 
 PROMPTS = {"web": "what river is ", "other": "x"}
 
 
-@pytest.mark.parametrize("layout", ["bert", "modular", "qwen3, causal"])
+@pytest.mark.parametrize("layout", ["bert", "qwen3, causal"])
 def test_the_default_prompt_is_put_before_queries_here_and_there(peer, tmp_path, layout):
     plain = LAYOUTS[layout](tmp_path / "plain")
     there = peer(plain, prompts=PROMPTS, default_prompt_name="web")
@@ -88,10 +88,7 @@ def test_the_default_prompt_is_put_before_queries_here_and_there(peer, tmp_path,
 
 @pytest.mark.parametrize(
     ("layout", "activation"),
-    [
-        *(("bert", "Identity"), ("bert", "Sigmoid"), ("bert", "Tanh")),
-        *(("modular", "Sigmoid"), ("qwen3, causal", "Tanh")),
-    ],
+    [("bert", "Identity"), ("modular", "Sigmoid"), ("qwen3, causal", "Tanh")],
 )
 def test_the_authors_activation_is_kept_for_sentence_transformers(
     peer, tmp_path, layout, activation
@@ -171,10 +168,9 @@ def test_of_several_logits_labels_say_which_two_make_the_score(
     np.testing.assert_allclose(raw(Ranker.load(path, device="cpu")), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("logits", [3, 4])
-def test_logits_whose_meaning_nobody_states_are_refused(tmp_path, logits):
-    for path in (folder(tmp_path / "plain", logits=logits), modular(tmp_path / "m", logits=logits)):
-        with pytest.raises(CheckpointProblem, match=f"{logits} logits, and which of them"):
+def test_logits_whose_meaning_nobody_states_are_refused(tmp_path):
+    for path in (folder(tmp_path / "plain", logits=4), modular(tmp_path / "m", logits=3)):
+        with pytest.raises(CheckpointProblem, match=r"[34] logits, and which of them"):
             Ranker.load(path)
 
 

@@ -27,7 +27,7 @@ def test_a_language_model_as_sentence_transformers_saves_it(peer, tmp_path):
     assert_scores_alike(path, peer(path), tmp_path)
 
 
-@pytest.mark.parametrize("no", [None, 40])
+@pytest.mark.parametrize("no", [None, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_answers_are_those_its_file_names(peer, tmp_path, no):
     path = saved_decoder(peer, tmp_path / "saved", true_token_id=30, false_token_id=no)
     assert_scores_alike(path, peer(path), tmp_path)
@@ -39,7 +39,9 @@ def test_answers_outside_the_vocabulary_are_refused(peer, tmp_path):
         Ranker.load(path)
 
 
-@pytest.mark.parametrize(("causal", "generic"), [(True, CHAT), (False, "")])
+@pytest.mark.parametrize(
+    ("causal", "generic"), [(True, CHAT), pytest.param(False, "", marks=pytest.mark.slow)]
+)
 def test_the_published_prompt_of_qwen3_reranker(peer, tmp_path, causal, generic):
     """A copy from before sentence-transformers knew it: its own template is for conversations."""
     path = decoder(tmp_path / "Qwen3-Reranker-0M", causal=causal, template=generic, length=500)
