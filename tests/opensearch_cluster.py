@@ -234,7 +234,8 @@ class Cluster:
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
             f"{prefix}_JAVA_HOME": str(self._java),
-            f"{prefix}_JAVA_OPTS": f"-Xms{self._heap} -Xmx{self._heap}",
+            # A node lives for a minute or two: the thorough compiler only delays its start.
+            f"{prefix}_JAVA_OPTS": f"-Xms{self._heap} -Xmx{self._heap} -XX:TieredStopAtLevel=1",
             f"{prefix}_TMPDIR": str(folder / "tmp"),
             f"{prefix}_PATH_CONF": str(folder / "config"),
             "LD_LIBRARY_PATH": str(self._folder / "home/plugins/opensearch-knn/lib"),
