@@ -9,14 +9,14 @@ from secondlook.score.default_scale import fit_scale, reference_pairs, training_
 from secondlook.types import Document, Query
 
 
-class Lengths:
-    """Scores a pair by its document's length, and counts what it is asked."""
+class Rising:
+    """Scores pairs by their place, roughly, and counts what it has scored."""
 
     def __init__(self, factor=1.0):
-        self.factor, self.asked = factor, 0
+        self.factor, self.scored = factor, 0
 
     def score(self, pairs):
-        self.asked += len(pairs)
+        self.scored += len(pairs)
         rng = np.random.default_rng(3)
         noise = rng.normal(size=len(pairs))
         return (self.factor * (np.arange(len(pairs)) + noise)).astype(np.float32)
@@ -30,16 +30,16 @@ def cache(tmp_path, monkeypatch):
 
 def test_the_second_time_only_a_few_pairs_are_scored():
     pairs = reference_pairs()
-    first, second = Lengths(), Lengths()
+    first, second = Rising(), Rising()
     assert fit_scale(first, pairs) == fit_scale(second, pairs)
-    assert second.asked < 0.1 * first.asked
+    assert second.scored < 0.1 * first.scored
 
 
 def test_another_ranker_or_other_pairs_have_a_scale_of_their_own(cache):
     fitted = [
-        fit_scale(Lengths(), reference_pairs()),
-        fit_scale(Lengths(2.0), reference_pairs()),
-        fit_scale(Lengths(), reference_pairs(every=2)),
+        fit_scale(Rising(), reference_pairs()),
+        fit_scale(Rising(2.0), reference_pairs()),
+        fit_scale(Rising(), reference_pairs(every=2)),
     ]
     assert len({scale.slope for scale in fitted}) == 3
     assert len(list(cache.iterdir())) == 3
@@ -47,21 +47,21 @@ def test_another_ranker_or_other_pairs_have_a_scale_of_their_own(cache):
 
 def test_pairs_of_the_user_are_not_kept(cache):
     own = [(Query(str(n), f"query {n}"), Document(f"d{n}", f"text {n}")) for n in range(20)]
-    fit_scale(Lengths(), training_pairs(own))
+    fit_scale(Rising(), training_pairs(own))
     assert not cache.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "half of i"])
 def test_a_damaged_file_is_fitted_anew(cache, text):
     pairs = reference_pairs()
-    expected = fit_scale(Lengths(), pairs)
+    expected = fit_scale(Rising(), pairs)
     (kept,) = cache.iterdir()
     kept.write_text(text)
-    assert fit_scale(Lengths(), pairs) == expected
+    assert fit_scale(Rising(), pairs) == expected
     assert kept.read_text() != text
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "file"))
-    assert fit_scale(Lengths(), reference_pairs()).slope
+    assert fit_scale(Rising(), reference_pairs()).slope

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from secondlook.retrieve.memory import MemoryIndex
-from secondlook.train.generate import Asked, brought_back, round_trip, sampled
+from secondlook.train.generate import GeneratedQuery, retrieving_their_passage, round_trip, sampled
 from secondlook.types import Document
 
 DOCUMENTS = [
@@ -21,27 +21,27 @@ def test_a_query_is_kept_if_its_passage_comes_back():
     queries = [["cape fear", "nothing of it"], ["bogue fish"], ["deep sea bogue"]]
     asked = round_trip(DOCUMENTS, queries, search)
     assert asked == [
-        Asked("cape fear", "fear", 1),
-        Asked("nothing of it", "fear", None),
-        Asked("bogue fish", "bogue", 1),
-        Asked("deep sea bogue", "tide", None),
+        GeneratedQuery("cape fear", "fear", 1),
+        GeneratedQuery("nothing of it", "fear", None),
+        GeneratedQuery("bogue fish", "bogue", 1),
+        GeneratedQuery("deep sea bogue", "tide", None),
     ]
-    assert [Asked.read(one.line) for one in asked] == asked
-    kept, qrels = brought_back(asked)
+    assert [GeneratedQuery.read(one.line) for one in asked] == asked
+    kept, qrels = retrieving_their_passage(asked)
     assert [query.text for query in kept] == ["cape fear", "bogue fish"]
     assert list(qrels.values()) == [{"fear": 1}, {"bogue": 1}]
 
 
 def test_a_query_asked_of_two_passages_is_one_with_two_answers():
-    asked = [Asked("deep sea", "bogue", 1), Asked("Deep sea", "tide", 2)]
-    kept, qrels = brought_back(asked)
+    asked = [GeneratedQuery("deep sea", "bogue", 1), GeneratedQuery("Deep sea", "tide", 2)]
+    kept, qrels = retrieving_their_passage(asked)
     assert [query.text for query in kept] == ["deep sea"]
     assert qrels == {kept[0].id: {"bogue": 1, "tide": 1}}
 
 
 def test_repeats_and_empty_queries_are_not_searched_for():
     assert round_trip(DOCUMENTS[:1], [["cape  fear", "cape fear", "  "]], search) == [
-        Asked("cape fear", "fear", 1)
+        GeneratedQuery("cape fear", "fear", 1)
     ]
     assert round_trip(DOCUMENTS[:1], [[]], search) == []
 

@@ -307,6 +307,14 @@ def write_settings(folder: Path, settings: Settings, card: str = CARD) -> None:
     write_at_once(folder / card, settings.model_dump_json(indent=2) + "\n")
 
 
+@contextmanager
+def changing_settings(folder: Path) -> Iterator[RankerSettings]:
+    """The settings of a ranker, which nobody else writes in this block; raises OutputInUse."""
+    open_checkpoint(folder)  # a folder that holds no ranker is not locked
+    with locked(folder):
+        yield open_checkpoint(folder).settings
+
+
 def refuse_to_replace(folder: Path) -> None:
     """Raise CheckpointProblem where something is, before hours are spent on what goes there."""
     if folder.exists() and not _is_empty(folder):

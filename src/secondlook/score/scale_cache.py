@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from secondlook import __version__
 from secondlook.data.durable import write_at_once
 from secondlook.errors import SecondlookError
 from secondlook.model.settings import PlattCalibration
@@ -34,7 +34,7 @@ def cached_scale(
     ends have scales of their own. Where the cache cannot be read or written, the scale is fitted.
     """
     probes = scorer.score([*pairs[:: max(1, len(pairs) // _PROBES)]])
-    known_by = f"{data} {version('secondlook')}"  # another release may fit otherwise
+    known_by = f"{data} {__version__}"  # another release may fit otherwise
     key = sha256(probes.tobytes() + known_by.encode()).hexdigest()
     path = _folder() / f"{key}.json"
     with suppress(OSError, ValueError):

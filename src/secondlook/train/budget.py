@@ -82,16 +82,16 @@ def affordable(wanted: Sizes, pairs: float) -> Sizes:
     return sizes
 
 
-def share_out(asked: Sizes, train: int, seconds: float, pairs_per_second: float) -> Sizes:
+def share_out(wanted: Sizes, train: int, seconds: float, pairs_per_second: float) -> Sizes:
     """Half of the time for measuring, half for learning from `train` queries.
 
     Where what is left for learning would be of no use, all of it is for measuring the base.
     """
-    sizes = affordable(asked, seconds / 2 * pairs_per_second)
+    sizes = affordable(wanted, seconds / 2 * pairs_per_second)
     left = seconds - sizes.pairs / pairs_per_second
     if left >= shortest_training(train, sizes.dev, pairs_per_second):
         return sizes
-    return affordable(replace(asked, rankers=1), seconds * pairs_per_second)
+    return affordable(replace(wanted, rankers=1), seconds * pairs_per_second)
 
 
 def shortest_training(train: int, dev: int, pairs_per_second: float) -> float:

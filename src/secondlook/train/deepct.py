@@ -51,16 +51,16 @@ def recalls(
     Terms are the engine's. A term that is absent has recall 0.
     """
     terms_of = analyzer_of(analyzer).terms
-    asked: defaultdict[str, int] = defaultdict(int)
+    queries_of: defaultdict[str, int] = defaultdict(int)
     held: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for query in queries:
         terms = set(terms_of(query.text))
         for doc_id, grade in qrels.get(query.id, {}).items():
             if grade > 0:
-                asked[doc_id] += 1
+                queries_of[doc_id] += 1
                 held[doc_id].update(terms)
     return {
-        doc_id: {term: count / asked[doc_id] for term, count in counts.items()}
+        doc_id: {term: count / queries_of[doc_id] for term, count in counts.items()}
         for doc_id, counts in held.items()
     }
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A query that was asked of a passage, and where the search for it put that passage."""
+class GeneratedQuery:
+    """A query generated from a passage, and the rank of that passage in a search for it."""
 
     query: str
     doc_id: str
@@ -32,7 +32,7 @@ class Asked:
     """None where it did not come back."""
 
     @classmethod
-    def read(cls, line: str) -> Asked:
+    def read(cls, line: str) -> GeneratedQuery:
         """As `line` wrote it."""
         return cls(**json.loads(line))
 
@@ -55,7 +55,7 @@ def round_trip(
     documents: Sequence[Document],
     queries: Sequence[Sequence[str]],
     search: Callable[[Sequence[Query]], Sequence[Ranking]],
-) -> list[Asked]:
+) -> list[GeneratedQuery]:
     """Every query of every document, with the rank that `search` gives the document for it."""
     pairs = [
         (Query(query_id(text), text), document.id)
@@ -65,20 +65,22 @@ def round_trip(
     ]
     found = search([query for query, _ in pairs]) if pairs else ()
     return [
-        Asked(query.text, doc_id, _rank(ranking, doc_id))
+        GeneratedQuery(query.text, doc_id, _rank(ranking, doc_id))
         for (query, doc_id), ranking in zip(pairs, found, strict=True)
     ]
 
 
-def brought_back(asked: Iterable[Asked]) -> tuple[list[Query], dict[str, dict[str, int]]]:
+def retrieving_their_passage(
+    generated: Iterable[GeneratedQuery],
+) -> tuple[list[Query], dict[str, dict[str, int]]]:
     """The queries that found their passages, and these as judgments; equal texts are one query."""
     queries: dict[str, Query] = {}
     qrels: dict[str, dict[str, int]] = {}
-    for one in asked:
-        if one.rank is not None:
-            query = Query(query_id(one.query), one.query)
+    for made in generated:
+        if made.rank is not None:
+            query = Query(query_id(made.query), made.query)
             queries.setdefault(query.id, query)
-            qrels.setdefault(query.id, {})[one.doc_id] = 1
+            qrels.setdefault(query.id, {})[made.doc_id] = 1
     return list(queries.values()), qrels
 
 

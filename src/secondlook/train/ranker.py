@@ -36,8 +36,8 @@ def types_of(model: Model, folder: Path) -> TypeClassifier | None:
     return TypeClassifier.load(path)
 
 
-def precision_of(asked: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
+def precision_of(wanted: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
     """What `auto` means on this hardware."""
-    if asked == "auto":
+    if wanted == "auto":
         return "bf16" if fast_bf16(device) else "fp32"
-    return asked
+    return wanted

@@ -23,7 +23,8 @@ def refuse_unusable(names: Sequence[str]) -> None:
     for name in names:
         if name not in INTEGRATION_TO_CALLBACK:
             raise UnknownName("experiment tracker", name, INTEGRATION_TO_CALLBACK)
-        if name not in installed:
+        own = INTEGRATION_TO_CALLBACK[name].__module__.startswith("transformers.")
+        if own and name not in installed:  # what a program has added itself is there
             raise SecondlookError(
                 f"{name} is not installed: install its package first, or leave it out"
             )

@@ -76,19 +76,16 @@ def calibrate(
     `run`, they are fitted to a scale: of texts of `corpus` (with its `queries` and `qrels`, where
     there are any), or of the built-in reference pairs.
     """
-    from secondlook.data.lock import locked
-    from secondlook.model.checkpoint import open_checkpoint, write_settings
+    from secondlook.model.checkpoint import changing_settings, write_settings
 
     folder, reported = Path(ranker), as_progress(progress)
-    open_checkpoint(folder)  # a folder that holds no ranker is not locked
-    with locked(folder):
-        if run is None:
-            if corpus is None and (queries or qrels):
-                raise WrongArgument("`qrels` needs a `run`, or a `corpus` and `queries`")
+    if run is None and corpus is None and (queries or qrels):
+        raise WrongArgument("`qrels` needs a `run`, or a `corpus` and `queries`")
+    if run is not None and (qrels is None or corpus is not None):
+        raise WrongArgument("a `run` needs `qrels`, and excludes a `corpus`")
+    with changing_settings(folder) as settings:
+        if run is None or qrels is None:
             return _by_texts(folder, corpus, queries, qrels, reported)
-        if qrels is None or corpus is not None:
-            raise WrongArgument("a `run` needs `qrels`, and excludes a `corpus`")
-        settings = open_checkpoint(folder).settings
         with reported.busy("reading run and judgments"):
             fitted = _by_judgments(settings, run, qrels, kind, relevant_from)
         write_settings(folder, settings.model_copy(update={"calibration": fitted.calibration}))

@@ -23,11 +23,11 @@ def contents(paths: Iterable[Path]) -> str:
     return whole.hexdigest()
 
 
-def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> None:
-    """Note in the folder what was asked for: by name the value, and what is first made with it.
+def claim(folder: Path, settings: Mapping[str, tuple[str | int | None, Path]]) -> None:
+    """Note in the folder the settings of the work: each value by name, and what is made with it.
 
     Raises SecondlookError where a value was another before and what is made with it is there: it
-    would pass for the result of what is asked now.
+    would pass for the result of the settings of now.
     """
     from secondlook.data.durable import write_at_once
     from secondlook.errors import SecondlookError
@@ -38,7 +38,7 @@ def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> N
     others = [
         f"other {name.removeprefix('the ')}" if name.startswith(CONTENTS) else f"{name} {value}"
         for name, value in before.items()
-        if asked[name][0] != value and asked[name][1].exists()
+        if settings[name][0] != value and settings[name][1].exists()
     ]
     if others:
         raise SecondlookError(
@@ -46,4 +46,4 @@ def claim(folder: Path, asked: Mapping[str, tuple[str | int | None, Path]]) -> N
             "folder to start over"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    write_at_once(kept, json.dumps({name: value for name, (value, _) in asked.items()}))
+    write_at_once(kept, json.dumps({name: value for name, (value, _) in settings.items()}))

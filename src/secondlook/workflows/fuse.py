@@ -113,16 +113,14 @@ def tune_fusion(
     are the normalisations to try (min-max, z, ranks, raw); by default all but raw.
     """
     from secondlook.data import read_qrels, read_run
-    from secondlook.data.lock import locked
-    from secondlook.model.checkpoint import open_checkpoint, write_settings
+    from secondlook.model.checkpoint import changing_settings, open_checkpoint, write_settings
     from secondlook.score import fusion_choice
     from secondlook.score.default_scale import reference_pairs, store_scale
     from secondlook.score.ranker import Ranker
 
     folder = Path(ranker)
-    open_checkpoint(folder)  # a folder that holds no ranker is not locked
-    with nullcontext() if dry_run else locked(folder):
-        settings = open_checkpoint(folder).settings
+    looking = nullcontext(open_checkpoint(folder).settings)
+    with looking if dry_run else changing_settings(folder) as settings:
         windows = settings.encode.windows
         with as_progress(progress).busy("trying fusions"):
             looks = fusion_choice.read_looks(
@@ -187,13 +185,10 @@ def windows_of_words(
 
 def clear_fusion(ranker: str | Path) -> None:
     """Remove a stored fusion, so that the ranker's scores are used alone."""
-    from secondlook.data.lock import locked
-    from secondlook.model.checkpoint import open_checkpoint, write_settings
+    from secondlook.model.checkpoint import changing_settings, write_settings
 
     folder = Path(ranker)
-    open_checkpoint(folder)  # a folder that holds no ranker is not locked
-    with locked(folder):
-        settings = open_checkpoint(folder).settings
+    with changing_settings(folder) as settings:
         write_settings(folder, settings.model_copy(update={"fusion": None}))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from secondlook.progress import Progress, ProgressCallback
-    from secondlook.train.generate import Asked
+    from secondlook.train.generate import GeneratedQuery
     from secondlook.types import Document, Query, Ranking
 
 _AT_ONCE = 8  # passages
@@ -70,7 +70,7 @@ def generate(
     from secondlook.model.checkpoint import base_name, files_fingerprint, locate
     from secondlook.model.doc2query import load_expander
     from secondlook.score.predicted_queries import PredictedQueries
-    from secondlook.train.generate import brought_back, sampled
+    from secondlook.train.generate import retrieving_their_passage, sampled
     from secondlook.workflows.documents import documents_of
 
     reported, folder, generator = as_progress(progress), Path(output), str(expander)
@@ -87,46 +87,46 @@ def generate(
         "draw": [count, within, seed],
     }
     listed = folder / "asked.jsonl"
-    asked = _asked(listed, job, chosen, ask, search, reported)
-    queries, qrels = brought_back(asked)
+    generated = _generated(listed, job, chosen, ask, search, reported)
+    queries, qrels = retrieving_their_passage(generated)
     if not queries:
         raise SecondlookError(
-            f"none of {len(asked):,} generated queries retrieved its passage in the top "
+            f"none of {len(generated):,} generated queries retrieved its passage in the top "
             f"{within}; {listed} lists them: raise `within`, or use a better `expander`"
         )
     looks = "BM25" if second is None else f"BM25 and {base_name(second)}"
     origin = (
-        f"generated queries: {len(queries):,} of {len(asked):,} that {base_name(generator)} "
+        f"generated queries: {len(queries):,} of {len(generated):,} that {base_name(generator)} "
         f"asked, which {looks} brought back within {within}"
     )
     write_made(folder, queries, qrels, origin)
-    return GenerateResult(folder, len(queries), len(asked), origin)
+    return GenerateResult(folder, len(queries), len(generated), origin)
 
 
-def _asked(
+def _generated(
     listed: Path,
     job: dict[str, Any],
     passages: Sequence[Document],
     ask: Callable[[list[tuple[str, str]]], Sequence[Sequence[str]]],
     search: Callable[[Sequence[Query]], list[Ranking]],
     progress: Progress,
-) -> list[Asked]:
+) -> list[GeneratedQuery]:
     """Every query of every passage, with the rank of its passage; what is `listed` is kept."""
     from secondlook.data.lines import lines
     from secondlook.data.partial import PartialLines
     from secondlook.retrieve.expand import text_of
-    from secondlook.train.generate import Asked, round_trip
+    from secondlook.train.generate import GeneratedQuery, round_trip
 
     done = PartialLines(listed, job)
 
     def rows(some: list[Document]) -> list[str]:
         queries = ask([(document.id, text_of(document)) for document in some])
-        return [asked.line for asked in round_trip(some, queries, search)]
+        return [generated.line for generated in round_trip(some, queries, search)]
 
     with progress.counting("asking", "passages", len(passages)) as advance:
         done.fill(passages, rows, _AT_ONCE, advance)
     done.finish(done.rows())
-    return [Asked.read(line) for _, line in lines(listed, may_be_empty=True)]
+    return [GeneratedQuery.read(line) for _, line in lines(listed, may_be_empty=True)]
 
 
 def _search(
