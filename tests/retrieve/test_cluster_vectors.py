@@ -170,7 +170,7 @@ def test_a_real_cluster_finds_the_nearest(one_with_knn, tmp_path):
     )
     query = Rows(1, seed=5).rows
     cosines = rows.rows @ query[0]
-    vectors = OpenSearchIndex.open(tmp_path / "index").vectors(card())
+    vectors = OpenSearchIndex.open(tmp_path / "index").vector_search(card())
     words, near = vectors.retrieve_both([Query("q", "zebra 7")], query, 10)
     assert ids(near[0]) == [f"d{place}" for place in np.argsort(-cosines)[:10]]
     assert near[0].hits[0].score == pytest.approx(float(cosines.max()), abs=1e-5)
@@ -183,7 +183,7 @@ def test_a_real_cluster_finds_the_nearest(one_with_knn, tmp_path):
     index.upsert([Document("new", "text")], lambda some: [query[0] for _ in some])
     assert ids(vectors.retrieve([Query("q", "")], query, 1)[0]) == ["new"]
     with pytest.raises(IndexProblem, match="holds no vectors of tiny"):
-        index.vectors(card("sha256:another"))
+        index.vector_search(card("sha256:another"))
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_no_acknowledged_vector_is_lost_with_a_node(three_with_knn, tmp_path):
     )
     assert killed.is_set()
     assert len(set(acknowledged)) == total
-    vectors = index.vectors(card())
+    vectors = index.vector_search(card())
     asked = np.random.default_rng(1).choice(total, 300, replace=False)
     for place in asked.tolist():  # each is found by its own vector, with a cosine of 1
         (own,) = vectors.similarities(rows.rows[place : place + 1], [[f"d{place}"]])

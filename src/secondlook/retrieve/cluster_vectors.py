@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from secondlook.errors import EngineProblem, MissingDocument
-from secondlook.retrieve.lucene import Asked, match
+from secondlook.retrieve.lucene import SearchBody, match
 from secondlook.retrieve.vectors import Similarities
 from secondlook.types import Hit, Ranking
 
@@ -79,44 +79,49 @@ class ClusterVectors:
         self, queries: Sequence[Query], vectors: NDArray[np.float32], k: int
     ) -> list[Ranking]:
         """The `k` documents nearest to each query's vector, scored by cosine."""
-        asked = [self._nearest(*pair, k) for pair in zip(queries, vectors, strict=True)]
-        return [_cosines(ranking) for ranking in self.index.ask(asked, k)]
+        searches = [self._nearest(*pair, k) for pair in zip(queries, vectors, strict=True)]
+        return [_cosines(ranking) for ranking in self.index.ask(searches, k)]
 
     def retrieve_both(
         self, queries: Sequence[Query], vectors: NDArray[np.float32], k: int
     ) -> tuple[list[Ranking], list[Ranking]]:
         """The best `k` by BM25 and by vectors: both of a query in one request."""
-        asked = []
+        searches = []
         for query, vector in zip(queries, vectors, strict=True):
-            asked += [Asked(query, {"query": match(query.text)}), self._nearest(query, vector, k)]
-        found = self.index.ask(asked, k)
+            searches += [
+                SearchBody(query, {"query": match(query.text)}),
+                self._nearest(query, vector, k),
+            ]
+        found = self.index.ask(searches, k)
         return found[::2], [_cosines(ranking) for ranking in found[1::2]]
 
     def similarities(
         self, vectors: NDArray[np.float32], doc_ids: Sequence[Sequence[str]]
     ) -> list[Similarities]:
         """The cosines of each query's vector with its documents, computed by the cluster."""
-        asked = [
+        searches = [
             self._compare(vector, own, number)
             for number, (vector, own) in enumerate(zip(vectors, doc_ids, strict=True))
         ]
         most = max(map(len, doc_ids), default=0)
-        found = self.index.ask(asked, max(1, most))
+        found = self.index.ask(searches, max(1, most))
         return [self._in_order(ranking, own) for ranking, own in zip(found, doc_ids, strict=True)]
 
-    def _nearest(self, query: Query, vector: NDArray[np.float32], k: int) -> Asked:
+    def _nearest(self, query: Query, vector: NDArray[np.float32], k: int) -> SearchBody:
         if self.product == "opensearch":
             nearest = {VECTOR: {"vector": as_json(vector), "k": k}}
-            return Asked(query, {"query": {"knn": nearest}}, words=False)
+            return SearchBody(query, {"query": {"knn": nearest}}, words=False)
         body = {
             "field": VECTOR,
             "query_vector": as_json(vector),
             "k": k,
             "num_candidates": min(max(2 * k, 100), _MOST_CANDIDATES),
         }
-        return Asked(query, {"knn": body}, words=False)
+        return SearchBody(query, {"knn": body}, words=False)
 
-    def _compare(self, vector: NDArray[np.float32], doc_ids: Sequence[str], number: int) -> Asked:
+    def _compare(
+        self, vector: NDArray[np.float32], doc_ids: Sequence[str], number: int
+    ) -> SearchBody:
         from secondlook.types import Query
 
         if self.product == "opensearch":
@@ -133,7 +138,7 @@ class ClusterVectors:
             }
         those = {"ids": {"values": list(doc_ids)}}
         search = {"query": {"script_score": {"query": those, "script": script}}}
-        return Asked(Query(str(number), ""), search, words=False)
+        return SearchBody(Query(str(number), ""), search, words=False)
 
     def _in_order(self, ranking: Ranking, doc_ids: Sequence[str]) -> Similarities:
         cosines = {hit.doc_id: hit.score - 1 for hit in ranking.hits}

@@ -208,7 +208,7 @@ def open_vectors(folder: Path, engine: Engine | Index) -> VectorSearch:
     card = read_vector_card(folder / FOLDER)
     if card.stored == "cluster":
         on_cluster: Any = engine
-        found: VectorSearch = on_cluster.vectors(card)
+        found: VectorSearch = on_cluster.vector_search(card)
         return found
     if card.corpus != engine.card.fingerprint:
         raise IndexProblem(

@@ -67,7 +67,7 @@ def is_too_long(answer: dict[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchBody:
     """A search for a query: its `body` beside what all searches have."""
 
     query: Query
@@ -76,7 +76,7 @@ class Asked:
     """Whether it is by words, whose weights all shards must agree on."""
 
 
-def msearch(searches: Iterable[Asked], k: int, *, of_all_shards: bool) -> str:
+def msearch(searches: Iterable[SearchBody], k: int, *, of_all_shards: bool) -> str:
     """The body of a multi-search: what to search for queries.
 
     Ids come from doc values, so that no stored field is read. The same text is always answered by

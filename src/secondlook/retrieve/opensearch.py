@@ -23,7 +23,7 @@ from secondlook.retrieve.cluster_vectors import VECTOR, ClusterVectors, as_json,
 from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.load import Load, count, imprint_of
-from secondlook.retrieve.lucene import Asked, is_too_long, match, most_telling, msearch
+from secondlook.retrieve.lucene import SearchBody, is_too_long, match, most_telling, msearch
 from secondlook.retrieve.nodes import other_nodes
 from secondlook.retrieve.vector_files import FOLDER
 from secondlook.types import Document, Hit, Query, Ranking
@@ -190,14 +190,14 @@ class OpenSearchIndex:
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k` of the whole index, or an error: never of only some of its shards."""
-        return self.ask([Asked(query, {"query": match(query.text)}) for query in queries], k)
+        return self.ask([SearchBody(query, {"query": match(query.text)}) for query in queries], k)
 
-    def ask(self, searches: Sequence[Asked], k: int) -> list[Ranking]:
+    def ask(self, searches: Sequence[SearchBody], k: int) -> list[Ranking]:
         """The best `k` of each search, a few of them in one request, in the order given."""
         if k > _MOST_HITS:
             raise EngineProblem(f"a cluster gives at most {_MOST_HITS:,} hits: ask for a smaller k")
 
-        def ask(batch: Sequence[Asked]) -> list[Ranking]:
+        def ask(batch: Sequence[SearchBody]) -> list[Ranking]:
             return self._cluster.patiently(lambda: self._ask(batch, k))
 
         if len(searches) <= _QUERIES_AT_ONCE:
@@ -206,7 +206,7 @@ class OpenSearchIndex:
             asked = pool.map(ask, _slices(searches, _QUERIES_AT_ONCE))
             return [ranking for rankings in asked for ranking in rankings]
 
-    def vectors(self, card: VectorCard) -> ClusterVectors:
+    def vector_search(self, card: VectorCard) -> ClusterVectors:
         """Its vectors; raises IndexProblem where the cluster holds none made by that ranker."""
         field = self._settings.vectors
         if field is None or field.made_by != card.fingerprint:
@@ -259,7 +259,7 @@ class OpenSearchIndex:
         self._get(doc_ids)
         self._write(Write("delete", doc_id) for doc_id in doc_ids)
 
-    def _ask(self, searches: Sequence[Asked], k: int) -> list[Ranking]:
+    def _ask(self, searches: Sequence[SearchBody], k: int) -> list[Ranking]:
         found = self._msearch(searches, k)
         too_long = [n for n, answer in enumerate(found) if is_too_long(answer)]
         if too_long:
@@ -274,7 +274,7 @@ class OpenSearchIndex:
             for asked, answer in zip(searches, found, strict=True)
         ]
 
-    def _msearch(self, searches: Sequence[Asked], k: int) -> list[dict[str, Any]]:
+    def _msearch(self, searches: Sequence[SearchBody], k: int) -> list[dict[str, Any]]:
         answer = self._cluster.request(
             "POST",
             f"/{self._settings.name}/_msearch",
