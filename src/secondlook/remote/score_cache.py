@@ -11,13 +11,14 @@ import threading
 import weakref
 from contextlib import contextmanager
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from secondlook.data.cache import cache_folder
 from secondlook.errors import Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
 MOST_SCORES = 10_000_000
 """About a gigabyte; beyond them the oldest tenth is dropped."""
@@ -27,11 +28,8 @@ _TABLE = """create table if not exists scores (
 
 
 def cache_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where scores are kept: in SECONDLOOK_CACHE, or the user's own cache folder."""
-    if folder := environ.get("SECONDLOOK_CACHE"):
-        return Path(folder) / "remote-scores.sqlite"
-    home = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "secondlook" / "remote-scores.sqlite"
+    """Where scores are kept: in the user's cache folder."""
+    return cache_folder(environ) / "remote-scores.sqlite"
 
 
 def digest(*parts: str) -> bytes:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secondlook import __version__
+from secondlook.data.cache import cache_folder
 from secondlook.data.durable import write_at_once
 from secondlook.errors import SecondlookError
 from secondlook.model.settings import PlattCalibration
@@ -36,7 +35,7 @@ def cached_scale(
     probes = scorer.score([*pairs[:: max(1, len(pairs) // _PROBES)]])
     known_by = f"{data} {__version__}"  # another release may fit otherwise
     key = sha256(probes.tobytes() + known_by.encode()).hexdigest()
-    path = _folder() / f"{key}.json"
+    path = cache_folder() / "scales" / f"{key}.json"
     with suppress(OSError, ValueError):
         return PlattCalibration.model_validate_json(path.read_text("utf-8"))
     scale = fit()
@@ -44,11 +43,3 @@ def cached_scale(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_at_once(path, scale.model_dump_json())
     return scale
-
-
-def _folder() -> Path:
-    """SECONDLOOK_CACHE, or the place for caches on this system."""
-    if given := os.environ.get("SECONDLOOK_CACHE"):
-        return Path(given) / "scales"
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
-    return Path(base).expanduser() / "secondlook" / "scales"
