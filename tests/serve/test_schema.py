@@ -77,6 +77,7 @@ def test_generated_requests_get_described_answers(app):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_many_thousand_generated_requests_get_described_answers(app):
     assert answered(app, 2000) >= 15_000
 
