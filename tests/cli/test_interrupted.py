@@ -58,7 +58,8 @@ class Verb:
     again: str = ""
     """What the second command has in addition."""
     leaves_out: tuple[str, ...] = ()
-    """Files of the output that hold times or places."""
+    """Files of the output that hold times, places or, as OpenVINO's graphs do, names of nodes that
+    are numbered anew in every process."""
 
 
 GIVEN = "--index ../given/index --queries ../given/queries.jsonl"
@@ -82,7 +83,7 @@ VERBS = {
     "tune": Verb(
         "tune ../given -o out --base ../given/base --depth 10 --minutes 60 --device cpu",
         "out/stages",
-        leaves_out=("asked.json", "experiment.toml", "*.json.xml"),
+        leaves_out=("asked.json", "experiment.toml", "plan.json", "outcome.json", "*.xml"),
     ),
     "weigh": Verb(
         "weigh ../given/corpus.jsonl --weigher ../given/weigher -o w.jsonl.gz", "w.jsonl.gz"
