@@ -80,7 +80,7 @@ def test_a_network_asks(data):
     )
     done = generate(data, "-n", 20)
     assert done.exit_code == 0, done.output or done.exception
-    asked = (data.parent / "made" / "asked.jsonl").read_text().splitlines()
+    asked = (data.parent / "made" / "generated.jsonl").read_text().splitlines()
     assert 0 < len(read_qrels(data.parent / "made")) < len(asked)
 
 
@@ -89,13 +89,14 @@ def test_what_finds_its_passage_is_kept_and_all_is_listed(data):
     done = generate(data, "--passages", 20)
     assert done.exit_code == 0, done.output or done.exception
     made = data.parent / "made"
-    asked = [json.loads(line) for line in (made / "asked.jsonl").read_text().splitlines()]
+    asked = [json.loads(line) for line in (made / "generated.jsonl").read_text().splitlines()]
     assert len({one["doc_id"] for one in asked}) == 20
     assert all((one["rank"] is None) == (one["query"] == "zzzzz") for one in asked)
     kept = {query.text for query in read_queries(made)}
     assert kept == {one["query"] for one in asked if one["rank"] is not None}
     assert read_qrels(made).keys() == {query.id for query in read_queries(made)}
-    assert "of 60 that expander asked" in read_origin(made / "qrels" / "train.tsv")
+    origin = read_origin(made / "qrels" / "train.tsv")
+    assert "of 60 by expander, those whose passage BM25 ranks in the top 10" in origin
 
 
 @pytest.mark.usefixtures("copyist")

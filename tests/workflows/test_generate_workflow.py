@@ -48,7 +48,7 @@ def test_queries_that_find_their_passage_are_kept(given, capsys):
     assert read_qrels(made).keys() == {query.id for query in read_queries(made)}
     assert result.summary() == f"{made}: {result.origin}"
     assert result.to_dict()["generated"] == 16
-    assert ("asking", 8, 8) in seen
+    assert ("generating queries", 8, 8) in seen
     assert capsys.readouterr() == ("", "")
 
 

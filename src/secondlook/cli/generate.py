@@ -38,8 +38,8 @@ def generate(
 ) -> None:
     """Generate training queries from a corpus, and keep those that retrieve their passage.
 
-    For a corpus without judgments or clicks. OUTPUT has BEIR's layout; asked.jsonl in it lists all
-    queries with the rank of their passage, including those that were dropped. Every re-ranker
+    For a corpus without judgments or clicks. OUTPUT has BEIR's layout; its generated.jsonl lists
+    all queries with the rank of their passage, including those that were dropped. Every re-ranker
     trained on it records that its labels are generated. If interrupted, the same command resumes.
 
     [bold]Example[/bold]

@@ -62,8 +62,8 @@ def generate(
 
     `expander` writes `count` queries for each passage; a query is kept if the search finds its
     passage in the top `within`. The search is that of `index`, with `ranker` also re-ranked. All
-    queries are listed in asked.jsonl. Interrupted, the same call goes on. Raises SecondlookError
-    where none is kept.
+    queries are listed in generated.jsonl. Interrupted, the same call resumes. Raises
+    SecondlookError where none is kept.
     """
     from secondlook.data.origin import write_made
     from secondlook.errors import SecondlookError
@@ -86,7 +86,7 @@ def generate(
         "models": [files_fingerprint(locate(name)) for name in (generator, second) if name],
         "draw": [count, within, seed],
     }
-    listed = folder / "asked.jsonl"
+    listed = folder / "generated.jsonl"
     generated = _generated(listed, job, chosen, ask, search, reported)
     queries, qrels = retrieving_their_passage(generated)
     if not queries:
@@ -96,8 +96,8 @@ def generate(
         )
     looks = "BM25" if second is None else f"BM25 and {base_name(second)}"
     origin = (
-        f"generated queries: {len(queries):,} of {len(generated):,} that {base_name(generator)} "
-        f"asked, which {looks} brought back within {within}"
+        f"generated queries: {len(queries):,} of {len(generated):,} by {base_name(generator)}, "
+        f"those whose passage {looks} ranks in the top {within}"
     )
     write_made(folder, queries, qrels, origin)
     return GenerateResult(folder, len(queries), len(generated), origin)
@@ -123,7 +123,7 @@ def _generated(
         queries = ask([(document.id, text_of(document)) for document in some])
         return [generated.line for generated in round_trip(some, queries, search)]
 
-    with progress.counting("asking", "passages", len(passages)) as advance:
+    with progress.counting("generating queries", "passages", len(passages)) as advance:
         done.fill(passages, rows, _AT_ONCE, advance)
     done.finish(done.rows())
     return [GeneratedQuery.read(line) for _, line in lines(listed, may_be_empty=True)]
