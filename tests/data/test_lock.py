@@ -59,6 +59,14 @@ def test_the_parts_of_one_piece_of_work_share_the_lock(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_part_of_longer_work_removes_what_a_killed_process_left(tmp_path):
+    (tmp_path / ".out.12345678.half").write_text("half")
+    with locked(tmp_path / "out") as whole:
+        write_lines(tmp_path / "out", ["a"])
+        assert not whole.first_to_clear((tmp_path / "out").resolve())  # halves may now be ours
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_whole_or_nothing_says_that_nothing_changed(tmp_path):
     with pytest.raises(ZeroDivisionError) as failed:
         write_lines(tmp_path / "out", (1 / 0 for _ in [0]))

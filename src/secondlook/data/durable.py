@@ -47,7 +47,7 @@ def replacing_file(path: Path) -> Iterator[Path]:
     """
     target = path.resolve()
     with locked(target) as hold:
-        if hold.is_first:
+        if hold.first_to_clear(target):
             remove_halves(target)
         with _moved_into(target) as half:
             yield half

@@ -38,12 +38,25 @@ class Hold:
         with _changing:
             lock = _held.get(self.target)
             self.is_first = lock is None
-            """Whether nothing else in this process held it: halves beside it are of killed ones."""
+            """Whether nothing else in this process held it."""
             if lock is None:
                 lock = _held[self.target] = _Lock(self.target)
             lock.kept.append(kept)
         self.release = weakref.finalize(self, _release, self.target, kept)
         """Let the next writer in. More than once is once."""
+
+    def first_to_clear(self, path: Path) -> bool:
+        """Whether halves of this path are of killed processes, and yet to be removed.
+
+        While it is held, by however many parts of this process, only the first who asks is told so:
+        after that halves may be of this process.
+        """
+        with _changing:
+            cleared = _held[self.target].cleared
+            if path in cleared:
+                return False
+            cleared.add(path)
+            return True
 
 
 @contextmanager
@@ -90,6 +103,7 @@ class _Lock:
     def __init__(self, target: Path) -> None:
         self.path = target.with_name(f".{target.name}.lock")
         self.kept: list[str] = []
+        self.cleared: set[Path] = set()
         self._owner = os.getpid()
         self._file = self._taken(target)
 

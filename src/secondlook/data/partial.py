@@ -39,7 +39,7 @@ class PartialLines:
         )
         self.path = target.with_name(f".{target.name}.partial")
         self._state = target.with_name(f".{target.name}.partial.json")
-        if self._hold.is_first:
+        if self._hold.first_to_clear(self._state):
             remove_halves(self._state)
         self.finished, self._bytes = self._found()
         """How many items are safe on the disk."""

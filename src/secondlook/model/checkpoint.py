@@ -339,7 +339,7 @@ def replacing(folder: Path) -> Iterator[Path]:
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(folder) as hold:
-        if hold.is_first:
+        if hold.first_to_clear(folder):
             remove_halves(folder)
             _recover(folder)
         half = half_of(folder)

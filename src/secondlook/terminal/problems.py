@@ -21,6 +21,7 @@ _ALSO_FULL = (
     "quota exceeded",
     "file too large",
     "pytorchstreamwriter failed writing",
+    "iostream error",  # OpenVINO
 )
 """How libraries say it that raise no OSError."""
 
