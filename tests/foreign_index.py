@@ -133,6 +133,12 @@ def move(cluster: Cluster, index: str, alias: str = ALIAS) -> None:
 
 
 def writes(cluster: Cluster, index: str) -> int:
-    """How many writes the index has had."""
-    total = cluster.get(0, f"/{index}/_stats/indexing")["_all"]["total"]["indexing"]
-    return int(total["index_total"]) + int(total["delete_total"])
+    """How many writes the index has ever had: its shards number them, whatever node holds them."""
+    indices = cluster.get(0, f"/{index}/_stats?level=shards")["indices"]
+    return sum(
+        copy["seq_no"]["max_seq_no"] + 1
+        for one in indices.values()
+        for copies in one["shards"].values()
+        for copy in copies
+        if copy["routing"]["primary"]
+    )
