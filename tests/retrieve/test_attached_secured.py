@@ -301,7 +301,7 @@ def test_the_verbs_work_on_it_and_show_no_secret(shop, tmp_path):
     assert read_card(folder).settings["name"] == "products"
 
 
-def test_a_server_passes_filters_and_parameters_through(shop, tmp_path):
+def test_a_server_passes_filters_through_and_follows_the_alias(shop, tmp_path):
     import httpx
 
     import tiny
@@ -343,6 +343,17 @@ def test_a_server_passes_filters_and_parameters_through(shop, tmp_path):
             answer = search(**wrong)
             assert (answer.status_code, said in answer.text) == (422, True)
         assert search().status_code == 200  # callers' mistakes do not close the engine
+        load(shop, "products-5", [(f"new{n}", row) for n, (_, row) in enumerate(products(40))])
+        try:  # the alias has moved to a copy with other ids
+            moved = search().json()["hits"]
+            assert moved
+            assert all(hit["id"].startswith("new") for hit in moved)
+            shop.send(0, "DELETE", f"/products-5/_doc/{moved[0]['id']}?refresh=true")
+            assert moved[0]["id"] not in {hit["id"] for hit in search().json()["hits"]}
+        finally:
+            move(shop, "products-1")
+            shop.send(0, "DELETE", "/products-5")
+        assert search().status_code == 200
 
 
 def test_options_are_refused_by_engines_that_take_none(tmp_path):
