@@ -68,6 +68,11 @@ def test_teach(folder, url, tmp_path):
         for name in ("local", "remote")
     )
     assert [list(some) for some in remote] == [pytest.approx(list(s), abs=1e-4) for s in local]
+    assert Groups([tmp_path / "remote.parquet"]).about[0]["teacher"] == name_of(url)
+    priced = f"{url}#price_per_1000_documents=500,cache=off"
+    result = teach(tmp_path / "groups.parquet", priced, tmp_path / "priced.parquet")
+    assert result.cost.price == pytest.approx(result.cost.pairs / 2)
+    assert result.summary().endswith(f"at a cost of {result.cost.price:.4g}")
 
 
 def test_search_and_explain(folder, url):

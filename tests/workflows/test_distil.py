@@ -11,11 +11,12 @@ import pytest
 import secondlook as sl
 import tiny
 from command_line import in_process
-from secondlook.errors import SecondlookError
+from secondlook.errors import CheckpointProblem, CostLimitReached, SecondlookError, WrongArgument
 from secondlook.evaluate.agreement import agreement
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.train.groups import Groups
 from secondlook.workflows import teach
+from served import Watched, listening, serving
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -116,6 +117,34 @@ def test_any_scorer_is_a_teacher(folder):
     result = distilled(folder, teacher=Longest(), max_steps=1)
     assert result.teacher == "longest"
     assert not (folder / "small" / "stages" / "teacher").exists()
+
+
+def test_a_teacher_by_url_scores_every_pair_once_and_within_its_cost(folder, monkeypatch):
+    monkeypatch.setenv("SECONDLOOK_CACHE", str(folder / "cache"))
+    local = distilled(folder, "local", max_steps=1)
+    teacher = Watched(sl.Ranker.load(folder / "teacher", device="cpu"))
+    with listening(serving(teacher)) as url:
+        priced = f"{url}/rerank#model=tiny,price_per_1000_documents=1"
+        with pytest.raises(CostLimitReached, match=r"more than 0\.17"):
+            distilled(folder, teacher=f"{priced},max_cost=0.17", max_steps=1)  # 144 + 12 + 24 pairs
+        assert 144 < sum(map(len, teacher.chunks)) <= 170
+        result = distilled(folder, teacher=priced, max_steps=1)
+    host = url.removeprefix("http://")
+    assert sum(map(len, teacher.chunks)) == result.pairs == 180, "every pair is paid for once"
+    assert result.teacher == f"{host} tiny"
+    assert result.untaught.kendall == pytest.approx(local.untaught.kendall)
+    [about] = Groups([folder / "small" / "stages" / "train.taught.parquet"]).about
+    assert about["labels"] == f"the scores of {host} tiny, without judgments"
+    assert not (folder / "small" / "stages" / "teacher").exists()
+
+
+def test_a_url_without_its_key_or_as_a_student_is_refused_before_any_work(folder):
+    address = "https://rank.example/v2/rerank#key=NO_SUCH_KEY"
+    with pytest.raises(WrongArgument, match="NO_SUCH_KEY"):
+        distilled(folder, teacher=address)
+    with pytest.raises(CheckpointProblem, match=r"rank\.example"):
+        distilled(folder, "other", student=address)
+    assert not (folder / "small" / "stages" / "pool.trec.gz").exists()
 
 
 def test_a_folder_is_for_the_arguments_it_was_begun_with(folder):

@@ -24,7 +24,8 @@ def distil(
     teacher: Annotated[
         str,
         typer.Option(
-            help="Teacher: a re-ranker or any cross-encoder; a folder or a Hugging Face model id."
+            help="Teacher: a re-ranker or any cross-encoder; a folder, a Hugging Face model id or "
+            "the URL of a rerank API."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],

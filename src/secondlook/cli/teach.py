@@ -15,8 +15,8 @@ def teach(
     teacher: Annotated[
         str,
         typer.Option(
-            help="Teacher: a re-ranker or any cross-encoder with one output; a folder or a "
-            "Hugging Face model id."
+            help="Teacher: a re-ranker or any cross-encoder with one output; a folder, a Hugging "
+            "Face model id or the URL of a rerank API."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Group file to write (Parquet).")],

@@ -29,6 +29,9 @@ class ScoringCost:
     truncated_tokens: int = 0
     """Of all truncated texts together."""
     truncated_queries: int = 0
+    price: float | None = None
+    """Of the requests to a remote ranker, by the price in its address; None for one that runs here.
+    What a remote ranker cuts short is not known."""
 
     def summary(self) -> str:
         """A line for a person."""
@@ -36,6 +39,8 @@ class ScoringCost:
         if self.seconds:
             rate = self.pairs / self.seconds
             spent += f" in {self.seconds:,.1f} s ({rate:,.1f} a second)"
+        if self.price is not None:
+            return f"{spent}, at a cost of {self.price:.4g}" if self.price else spent
         if self.truncated_queries:
             spent += f"; queries cut short: {self.truncated_queries:,}"
         if not self.truncated_texts:
@@ -116,10 +121,13 @@ class CountingRanker:
 
     def cost(self) -> ScoringCost:
         """What was scored so far."""
+        from secondlook.score.remote_ranker import RemoteRanker
+
         return ScoringCost(
             self._pairs,
             self._seconds,
             self._cut_texts,
             self._cut_tokens,
             len(self._cut_queries),
+            self.ranker.usage.cost if isinstance(self.ranker, RemoteRanker) else None,
         )

@@ -97,11 +97,12 @@ def distil(
     """Train a student to rank as the teacher does, on queries that nobody has judged.
 
     `index` is an index folder and `queries` a query log, generated queries, or any other queries.
-    `teacher` is a checkpoint, or any object that scores pairs; `student` is a bi-encoder, a
-    cross-encoder or a re-ranker made here. The first stage retrieves `pool` documents for each
-    query, of which the teacher scores `depth`: half are those that the student ranks highest, half
-    are drawn from the rest. `loss` is the divergence of the two score distributions ("kl") or the
-    squared error of score differences ("margin_mse"). `minutes` limits the training alone.
+    `teacher` is a checkpoint, the address of a rerank API, or any object that scores pairs;
+    `student` is a bi-encoder, a cross-encoder or a re-ranker made here. The first stage retrieves
+    `pool` documents for each query, of which the teacher scores `depth`: half are those that the
+    student ranks highest, half are drawn from the rest. `loss` is the divergence of the two score
+    distributions ("kl") or the squared error of score differences ("margin_mse"). `minutes` limits
+    the training alone.
 
     Of the queries a fifth is held out: some choose the best weights, the others measure the
     agreement with the teacher. All stages keep their results in `output`/stages, the teacher's

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -101,18 +102,28 @@ class Distillation:
     def _groups(self, part: str, what: str) -> Path:
         return self.results / f"{part}.{what}.parquet"
 
-    @property
+    @cached_property
     def _teacher(self) -> str | Scorer:
-        """A checkpoint's own copy here, which is exported, or the object that was given."""
-        return str(self._folder("teacher")) if isinstance(self.teacher, str) else self.teacher
+        """A checkpoint's own copy here, the ranker at an address, or the object that was given.
+
+        An address is opened once, so that its limits of cost and rate hold for all stages.
+        """
+        from secondlook.remote.address import is_remote
+        from secondlook.score.remote_ranker import RemoteRanker
+
+        if not isinstance(self.teacher, str):
+            return self.teacher
+        if is_remote(self.teacher):
+            return RemoteRanker.load(self.teacher)
+        return str(self._folder("teacher"))
 
     def _load(self) -> None:
         from secondlook.train.start import make_start
         from secondlook.workflows.export import export_for_speed
 
         given = {"untaught": self.student}
-        if isinstance(self.teacher, str):
-            given["teacher"] = self.teacher
+        if isinstance(self._teacher, str):
+            given["teacher"] = str(self.teacher)
         for name, source in given.items():
             if not self._folder(name).exists():
                 with self.progress.busy(f"loading {source}"):

@@ -59,9 +59,10 @@ def teach(
 ) -> TeachResult:
     """Add a teacher model's scores to training groups; the labels do not change.
 
-    `groups` is a file of `mine`. `teacher` is a checkpoint, or any object that scores pairs; one
-    that has a `fingerprint` is known again by it when a call resumes. After an interruption the
-    same call resumes. Raises Unwritable if the output exists, unless `replace` is set.
+    `groups` is a file of `mine`. `teacher` is a checkpoint, the address of a rerank API, or any
+    object that scores pairs; one that has a `fingerprint` is known again by it when a call resumes.
+    After an interruption the same call resumes. Raises Unwritable if the output exists, unless
+    `replace` is set.
     """
     from secondlook.data.durable import refuse_to_overwrite
     from secondlook.data.partial import PartialLines
@@ -92,11 +93,11 @@ def teach(
 
 
 def teacher_name(teacher: str | Path | Scorer) -> str:
-    """What lineages call it: the hub id or the folder's name, or an object's own `name` or type."""
-    from secondlook.model.checkpoint import base_name
+    """What lineages call it: a hub id, a folder's name, host and model, an object's `name`."""
+    from secondlook.score.open_ranker import name_of
 
     if isinstance(teacher, str | Path):
-        return base_name(teacher)
+        return name_of(teacher)
     return str(getattr(teacher, "name", type(teacher).__name__))
 
 
@@ -113,14 +114,20 @@ def _counted(
 
 
 class _CountingScorer:
-    """Counts what any scorer scores, and in what time."""
+    """Counts what any scorer scores, in what time and, for a remote ranker, at what cost."""
 
     def __init__(self, scorer: Scorer) -> None:
+        from secondlook.score.remote_ranker import RemoteRanker
+
         self._scorer, self._pairs, self._seconds = scorer, 0, 0.0
+        self._remote = scorer if isinstance(scorer, RemoteRanker) else None
+        self._spent_before = self._remote.usage.cost if self._remote else 0.0
         self.made_of: Mapping[str, Any] = {
             "teacher": teacher_name(scorer),
             "fingerprint": str(getattr(scorer, "fingerprint", "")),
         }
+        if self._remote:
+            self.made_of = self._remote.made_of
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """The scorer's scores."""
@@ -135,4 +142,5 @@ class _CountingScorer:
         """What was scored so far."""
         from secondlook.score.counting import ScoringCost
 
-        return ScoringCost(self._pairs, self._seconds)
+        price = self._remote.usage.cost - self._spent_before if self._remote else None
+        return ScoringCost(self._pairs, self._seconds, price=price)
