@@ -4,8 +4,9 @@ r"""Why a short training first loses: the same training with one thing changed a
       --ways as-it-was score-scale long-warm-up --seeds 1
 
 A warm ranker learns lists and is validated every few steps (nDCG@10 on BM25's top of some dev
-queries). Each way and seed is a training of its own; those that are there are not made again.
-The table is printed at the end and written to WORK/early_loss.json.
+queries). Each way and seed is a training of its own: it prints one line of JSON, which
+WORK/curves/WAY.SEED.json keeps, and is passed over from then on; one that was interrupted resumes.
+Ways and seeds may be given one by one, with the same WORK; `--table` prints all that is done.
 
 Two cheaper looks at the same lists, without training: `--scales` prints the loss of the start with
 its scores as they are and times the factor at which it is least; `--parts STATE` (a saved state of
@@ -17,6 +18,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,8 +28,10 @@ from unittest.mock import patch
 import torch
 from safetensors.torch import load_file
 
-from secondlook.data import read_qrels, write_qrels
+from secondlook.data import write_qrels
+from secondlook.data.durable import write_at_once
 from secondlook.data.splits import read_splits, some
+from secondlook.model.checkpoint import open_checkpoint
 from secondlook.model.network import new_warm
 from secondlook.train import ranking
 from secondlook.train.draw import Draw
@@ -35,6 +40,7 @@ from secondlook.train.losses.listwise import Listwise
 from secondlook.train.ranker import ranker_of
 from secondlook.train.recipe import Recipe
 from secondlook.train.run import job, train
+from secondlook.workflows.claim import claim
 from secondlook.workflows.index import build_index
 from secondlook.workflows.mine import mine
 
@@ -72,24 +78,31 @@ def main() -> None:
     arguments.add_argument("--candidates", type=int, default=20, help="of each, to rank")
     arguments.add_argument("--negatives", type=int, default=5, help="in a training list")
     arguments.add_argument("--max-length", type=int, default=96)
+    arguments.add_argument("--table", action="store_true")
     arguments.add_argument("--scales", action="store_true")
     arguments.add_argument("--parts", type=Path)
     given = arguments.parse_args()
-    groups(given)
+    if given.table:
+        print(table(given.work))
+        return
+    with redirect_stdout(sys.stderr):  # standard output is for results
+        groups(given)
     if given.scales or given.parts:
         without_training(given)
         return
     for seed in given.seeds:
         for way in given.ways:
-            curve = trained(given, way, seed)
-            print(way, seed, " ".join(f"{value:.4f}" for value in curve.values()), flush=True)
-    report(given.work)
+            with redirect_stdout(sys.stderr):
+                row = trained(given, way, seed)
+            print(json.dumps(row), flush=True)
 
 
 def groups(given: argparse.Namespace) -> None:
     """Training and validation groups, from BM25's candidates."""
-    index, given.work = given.work / "index", given.work
-    given.work.mkdir(parents=True, exist_ok=True)
+    index, mined = given.work / "index", given.work / "train.parquet"
+    settings = ("data", "base", "steps", "every", "queries", "candidates", "negatives")
+    asked = {name: (str(getattr(given, name)), mined) for name in (*settings, "max_length")}
+    claim(given.work, asked)
     [corpus], [queries] = given.data.glob("corpus.*"), given.data.glob("queries.*")
     if not index.exists():
         build_index(corpus, index)
@@ -98,7 +111,6 @@ def groups(given: argparse.Namespace) -> None:
     for name, (qrels, count) in wanted.items():
         if not (given.work / f"{name}.parquet").exists():
             write_qrels(given.work / f"{name}.tsv", some(qrels, count))
-            assert read_qrels(given.work / f"{name}.tsv")
             mine(
                 index,
                 queries,
@@ -109,9 +121,9 @@ def groups(given: argparse.Namespace) -> None:
             )
 
 
-def trained(given: argparse.Namespace, way: str, seed: int) -> dict[str, float]:
-    """Step → nDCG@10."""
-    kept = given.work / f"{way}-{seed}.json"
+def trained(given: argparse.Namespace, way: str, seed: int) -> dict[str, Any]:
+    """Way, seed, the curve (step → nDCG@10) and, at its end, that of the averaged weights."""
+    kept = given.work / "curves" / f"{way}.{seed}.json"
     if kept.exists():
         return dict(json.loads(kept.read_text("utf-8")))
     changes = dict(WAYS[way])
@@ -130,8 +142,12 @@ def trained(given: argparse.Namespace, way: str, seed: int) -> dict[str, float]:
     outcome = given.work / f"{way}-{seed}.work" / "02-listwise.work" / "outcome.json"
     history = json.loads(outcome.read_text("utf-8"))["history"]
     curve = {f"{point['step']:.0f}": point["nDCG@10"] for point in history if "nDCG@10" in point}
-    kept.write_text(json.dumps(curve), "utf-8")
-    return curve
+    metrics = open_checkpoint(output).settings.lineage.phases[-1].metrics
+    row = {"way": way, "seed": seed, "nDCG@10": curve}
+    row["of the average"] = metrics.get("nDCG@10 of their average")
+    kept.parent.mkdir(exist_ok=True)
+    write_at_once(kept, json.dumps(row))
+    return row
 
 
 def without_training(given: argparse.Namespace) -> None:
@@ -140,7 +156,7 @@ def without_training(given: argparse.Namespace) -> None:
     start = {name: weight.clone() for name, weight in model.network.state_dict().items()}
     whole, draw = Groups([given.work / "train.parquet"]), Draw(1, given.negatives, "1\0listwise")
     order = draw.order([group.query.id for group in whole], 0)
-    late = order[150:182] if given.parts else order[:32]
+    late = order[-42:-10] if given.parts else order[:32]
     lists = [draw.documents(whole[row], 0) for row in late]
 
     def tell(name: str, state: dict[str, Any], factors: list[float]) -> None:
@@ -156,7 +172,9 @@ def without_training(given: argparse.Namespace) -> None:
         }
         best = min(losses, key=losses.__getitem__)
         first = sum(one.labels[own.argmax()] > 0 for own, one in zip(scores, lists, strict=True))
-        print(name, {1.0: losses[1.0], best: losses[best]}, f"{first} of {len(lists)} first")
+        row = {"weights": name, "lists": len(lists), "positive first": first, "loss": losses[1.0]}
+        row |= {"best factor": best, "loss at the best factor": losses[best]}
+        print(json.dumps(row), flush=True)
 
     if given.scales:
         tell("start", start, [2 ** (step / 4) for step in range(-20, 21)])
@@ -190,12 +208,15 @@ def recipe(given: argparse.Namespace, changes: dict[str, Any], seed: int) -> Rec
     )
 
 
-def report(work: Path) -> None:
+def table(work: Path) -> str:
     """All curves that are there."""
-    curves = {path.stem: json.loads(path.read_text("utf-8")) for path in work.glob("*-[0-9].json")}
-    (work / "early_loss.json").write_text(json.dumps(curves, indent=2), "utf-8")
-    for name, curve in sorted(curves.items()):
-        print(f"| {name} | " + " | ".join(f"{value:.4f}" for value in curve.values()) + " |")
+    rows = [json.loads(path.read_text("utf-8")) for path in sorted(work.glob("curves/*.json"))]
+    lines = []
+    for row in rows:
+        values = [*row["nDCG@10"].values(), row["of the average"]]
+        shown = " | ".join(f"{value:.4f}" for value in values if value is not None)
+        lines.append(f"| {row['way']} | {row['seed']} | {shown} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -3,59 +3,69 @@ r"""`secondlook tune` from bi-encoders and cross-encoders, on several sets, with
     python benchmarks/tune_bases.py --data DATA --work WORK --sets quickstart=examples/quickstart \
       insuranceqa nfcorpus scifact --bases MiniLM=all-MiniLM-L6-v2 cross=ms-marco-MiniLM-L12 \
       --seeds 7 --minutes 26
+    python benchmarks/tune_bases.py --work WORK --table   # of all that is done by now
 
-A set is a folder of DATA, or NAME=FOLDER; of its test queries the first --test count. Every tuning
-is a call of the command, which resumes; one that is finished is not called again. The table is
-printed and written to WORK/tune_bases.json after each.
+A set is a folder of DATA, or NAME=FOLDER; of its test queries the first --test count. Each tuning
+prints one line of JSON, which WORK/SET.BASE.SEED.json keeps, and is passed over from then on; one
+that was interrupted resumes at its last finished stage, and its minutes count anew. Sets, bases and
+seeds may be given one by one, with the same WORK.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import secondlook as sl
+from part import write_part
+from secondlook.data.durable import write_at_once
 from secondlook.data.splits import read_splits
+from secondlook.model.checkpoint import open_checkpoint
+from secondlook.terminal.bars import Bars
+from secondlook.workflows.claim import claim
 
-PART = Path(__file__).parent / "part.py"
-NOT_SHIPPED = 3
+COLUMNS = ("set", "base", "seed", "test queries", "BM25", "untuned", "tuned")
+TESTS = ("p against BM25", "p against untuned", "weights", "fusion")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--sets", nargs="+", required=True, metavar="NAME[=FOLDER]")
-    parser.add_argument("--bases", nargs="+", required=True, metavar="NAME=MODEL")
+    parser.add_argument("--sets", nargs="+", default=[], metavar="NAME[=FOLDER]")
+    parser.add_argument("--bases", nargs="+", default=[], metavar="NAME=MODEL")
     parser.add_argument("--seeds", type=int, nargs="+", default=[7])
     parser.add_argument("--minutes", type=float, default=26.0)
     parser.add_argument("--depth", type=int, default=50)
     parser.add_argument("--dev", type=int, default=60)
     parser.add_argument("--test", type=int, default=200)
+    parser.add_argument("--table", action="store_true", help="print what is done as a table")
     given = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    if given.table:
+        print(table(given.work))
+        return
     for named in given.sets:
         name, _, folder = named.partition("=")
         data = part(given, name, Path(folder) if folder else given.data / name)
         for base in given.bases:
             for seed in given.seeds:
-                rows.append(tuned(given, name, data, base, seed))
-                (given.work / "tune_bases.json").write_text(json.dumps(rows, indent=2), "utf-8")
-                print(line(rows[-1]), flush=True)
+                with redirect_stdout(sys.stderr):  # standard output is for results
+                    row = tuned(given, name, data, base, seed)
+                print(json.dumps(row), flush=True)
 
 
 def part(given: argparse.Namespace, name: str, source: Path) -> Path:
     """The set with fewer dev and test queries."""
     data = given.work / "data" / name
+    limits = {"dev": given.dev, "test": given.test}
+    asked = {f"{split} queries of {name}": (count, data) for split, count in limits.items()}
+    claim(given.work / "data" / f"{name}.asked", asked)
     if not data.exists():
-        there = {path.stem for path in (source / "qrels").glob("*.tsv")}
-        limits = {"dev": given.dev, "test": given.test}
-        first = [f"--first={split}={limits[split]}" for split in limits if split in there]
-        command = [sys.executable, str(PART), str(source), "-o", str(data), *first]
-        subprocess.run(command, check=True)
+        write_part(source, data, limits)
     read_splits(data)  # what is wrong with it is said at once
     return data
 
@@ -64,35 +74,52 @@ def tuned(given: argparse.Namespace, name: str, data: Path, base: str, seed: int
     """The row of one tuning."""
     label, _, model = base.partition("=")
     output = given.work / f"{name}.{label}.{seed}"
-    verdict = output / "verdict.json"
-    if not verdict.exists():
-        command = [sys.executable, "-m", "secondlook", "tune", str(data), "-o", str(output)]
-        command += ["--base", model, "--seed", str(seed), "--depth", str(given.depth)]
-        command += ["--minutes", str(given.minutes), "--device", "cpu"]
-        code = subprocess.run(command, check=False).returncode
-        if code not in (0, NOT_SHIPPED):
-            sys.exit(code)
-    told = json.loads(verdict.read_text("utf-8"))
+    kept = output.with_name(f"{output.name}.json")
+    if kept.exists():
+        return dict(json.loads(kept.read_text("utf-8")))
+    result = sl.tune(
+        data,
+        output,
+        base=model,
+        minutes=given.minutes,
+        depth=given.depth,
+        seed=seed,
+        device="cpu",
+        progress=Bars(),
+    )
+    comparison = result.comparison
     chosen = json.loads((output / "stages" / "chosen.json").read_text("utf-8"))
-    by_run = {run["run"]: run["differences"][0] for run in told["runs"]}
-    last, gain = by_run["tuned"], told["against_untuned"]
-    return {
+    fusion = open_checkpoint(output / "stages" / "tuned").settings.fusion
+    [last], gain = comparison.tuned.differences, comparison.gain
+    [first] = comparison.first_stage.runs[0].differences
+    row = {
         "set": name,
         "base": label,
         "seed": seed,
-        "BM25": last["base"],
-        "untuned": by_run.get("untuned", last)["new"],
-        "tuned": last["new"],
-        "p against BM25": last["adjusted"],
-        "p against untuned": gain and gain["runs"][0]["differences"][0]["adjusted"],
+        "test queries": comparison.first_stage.queries,
+        "BM25": last.base,
+        "untuned": first.new,
+        "tuned": last.new,
+        "p against BM25": last.adjusted,
+        "p against untuned": gain and gain.runs[0].differences[0].adjusted,
         "weights": chosen["weights"],
+        "fusion": fusion and fusion.weight,
+        "validation": chosen["nDCG@10"],
     }
+    write_at_once(kept, json.dumps(row))
+    return row
 
 
-def line(row: dict[str, Any]) -> str:
-    """For a Markdown table."""
-    shown = (f"{value:.4f}" if isinstance(value, float) else str(value) for value in row.values())
-    return f"| {' | '.join(shown)} |"
+def table(work: Path) -> str:
+    """All tunings that are over, for a results page."""
+    rows = [json.loads(path.read_text("utf-8")) for path in sorted(work.glob("*.*.*.json"))]
+    columns = (*COLUMNS, *TESTS)
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for row in rows:
+        values = (row[column] for column in columns)
+        shown = (f"{value:.4f}" if isinstance(value, float) else str(value) for value in values)
+        lines.append(f"| {' | '.join(shown)} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

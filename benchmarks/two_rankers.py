@@ -6,13 +6,18 @@ r"""TREC DL by two rankers: z-scores fused with a weight found on DL 2021, teste
 BM25's stored top 100 of each year is scored once by each ranker. The weight, in steps of .05, is
 the one with the highest nDCG@10 on DL 2021; neither 2019 nor 2020 is looked at before. It is stored
 in the second ranker (WORK/second), so that re-ranking a run of the first with it gives the fused
-ranking. Runs that are there are not made again.
+ranking. Runs that are there are not made again, interrupted ones resume.
+
+Each year prints one line of JSON, and before them one says the weight. `--years` and `--rankers`
+score only a part, for a machine with little time: without a result until all parts are there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +26,9 @@ from secondlook.data import read_qrels, read_run, write_run
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import FusionSettings
 from secondlook.rank.fusion import Fusion, second_look
+from secondlook.terminal.bars import Bars
 from secondlook.train.start import make_start
+from secondlook.workflows.claim import claim
 from secondlook.workflows.export import export_for_speed
 from secondlook.workflows.rerank import rerank
 
@@ -29,7 +36,9 @@ if TYPE_CHECKING:
     from secondlook.types import Ranking
 
 MEASURE = "nDCG@10"
-LISTS = {"dl21": "msmarco-v2-dl21", "dl19": "msmarco-dl", "dl20": "msmarco-dl"}
+SETS = {"dl21": "msmarco-v2-dl21", "dl19": "msmarco-dl", "dl20": "msmarco-dl"}
+CHOSEN_ON = "dl21"
+RANKERS = ("first", "second")
 WEIGHTS = [step / 20 for step in range(21)]
 
 
@@ -40,49 +49,78 @@ def main() -> None:
     parser.add_argument("--second", required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--output", "-o", type=Path, help="for dl19.best and dl20.best")
+    parser.add_argument("--years", nargs="+", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--rankers", nargs="+", choices=RANKERS, default=list(RANKERS))
     given = parser.parse_args()
-    for name in ("first", "second"):
-        if not (given.work / name).exists():
-            make_start(getattr(given, name), given.work / name)
-        export_for_speed(given.work / name)
-    runs = {name: (scored(given, name, "first"), scored(given, name, "second")) for name in LISTS}
-    weight = max(WEIGHTS, key=lambda weight: measured(given, "dl21", fused(*runs["dl21"], weight)))
+    claim(given.work, {name: (getattr(given, name), given.work / name) for name in RANKERS})
+    with redirect_stdout(sys.stderr):  # standard output is for results
+        for name in given.rankers:
+            for year in given.years:
+                score(given, year, name)
+    missing = [
+        f"{year} by the {name}"
+        for year in SETS
+        for name in RANKERS
+        if not scores_of(given, year, name).exists()
+    ]
+    if missing:
+        sys.exit(f"not scored yet: {', '.join(missing)}")
+    tell(given)
+
+
+def score(given: argparse.Namespace, year: str, name: str) -> None:
+    """BM25's candidates with the ranker's scores."""
+    ranker, data = given.work / name, given.data / SETS[year]
+    if scores_of(given, year, name).exists():
+        return
+    if not ranker.exists():
+        make_start(getattr(given, name), ranker)
+    export_for_speed(ranker, progress=Bars())
+    index = given.work / f"{SETS[year]}.index"
+    if not index.exists():
+        sl.build_index(data / "corpus.jsonl.gz", index, progress=Bars())
+    asked = data / "runs" / f"{year}.bm25.trec.gz", index, next(data.glob("queries.jsonl*"))
+    result = rerank(*asked, ranker, scores_of(given, year, name), raw=True, progress=Bars())
+    print(result.summary())
+
+
+def tell(given: argparse.Namespace) -> None:
+    """The weight, which is stored, and the figures of each year; then the runs are written."""
+    runs = {
+        year: {name: list(read_run(scores_of(given, year, name))) for name in RANKERS}
+        for year in SETS
+    }
+    judged = {year: qrels(given, year) for year in SETS}
+
+    def measured(year: str, run: list[Ranking]) -> float:
+        return sl.evaluate_run(judged[year], run, measures=[MEASURE]).means[MEASURE]
+
+    by_weight = {w: measured(CHOSEN_ON, fused(**runs[CHOSEN_ON], weight=w)) for w in WEIGHTS}
+    weight = max(by_weight, key=by_weight.__getitem__)
     settings = open_checkpoint(given.work / "second").settings
     stored = settings.model_copy(update={"fusion": FusionSettings(weight=weight, scale="z")})
     write_settings(given.work / "second", stored)
-    print(json.dumps({"weight of the first ranker, found on DL 2021": weight}))
-    for name, (first, second) in runs.items():
-        systems = {"first": first, "second": second, "fused": fused(first, second, weight)}
-        figures = {system: measured(given, name, run) for system, run in systems.items()}
-        tests = sl.compare(qrels(given, name), second, systems["fused"], measures=[MEASURE])
-        p = tests.runs[0].differences[0].randomisation
-        print(json.dumps({"list": name} | figures | {"p of fused against second": p}), flush=True)
-        if given.output and name != "dl21":
-            write_run(given.output / f"{name}.best.trec.gz", systems["fused"], tag="secondlook")
+    print(json.dumps({"weight of the first ranker": weight, CHOSEN_ON: by_weight}), flush=True)
+    for year, own in runs.items():
+        systems = own | {"fused": fused(**own, weight=weight)}
+        row: dict[str, str | float] = {"year": year}
+        row |= {system: measured(year, run) for system, run in systems.items()}
+        tests = sl.compare(judged[year], own["second"], systems["fused"], measures=[MEASURE])
+        row["p of fused against second"] = tests.runs[0].differences[0].randomisation
+        print(json.dumps(row), flush=True)
+        if given.output and year != CHOSEN_ON:
+            write_run(given.output / f"{year}.best.trec.gz", systems["fused"], tag="secondlook")
 
 
-def scored(given: argparse.Namespace, name: str, ranker: str) -> list[Ranking]:
-    """BM25's candidates with the ranker's scores."""
-    data, run = given.data / LISTS[name], given.work / f"{name}.{ranker}.trec.gz"
-    index = given.work / f"{LISTS[name]}.index"
-    if not index.exists():
-        sl.build_index(data / "corpus.jsonl.gz", index)
-    if not run.exists():
-        candidates = data / "runs" / f"{name}.bm25.trec.gz"
-        queries = next(data.glob("queries.jsonl*"))
-        print(rerank(candidates, index, queries, given.work / ranker, run, raw=True).summary())
-    return list(read_run(run))
+def scores_of(given: argparse.Namespace, year: str, name: str) -> Path:
+    return given.work / f"{year}.{name}.trec.gz"
 
 
-def qrels(given: argparse.Namespace, name: str) -> dict[str, dict[str, int]]:
-    return read_qrels(given.data / LISTS[name] / "qrels" / f"{name}.tsv")
+def qrels(given: argparse.Namespace, year: str) -> dict[str, dict[str, int]]:
+    return read_qrels(given.data / SETS[year] / "qrels" / f"{year}.tsv")
 
 
-def measured(given: argparse.Namespace, name: str, run: list[Ranking]) -> float:
-    return sl.evaluate_run(qrels(given, name), run, measures=[MEASURE]).means[MEASURE]
-
-
-def fused(first: list[Ranking], second: list[Ranking], weight: float) -> list[Ranking]:
+def fused(first: list[Ranking], second: list[Ranking], *, weight: float) -> list[Ranking]:
     """The rankings by `weight` of the first ranker's z-scores and the rest of the second's."""
     by_query = {ranking.query_id: ranking for ranking in second}
     made = []
