@@ -1,0 +1,80 @@
+"""The report of `benchmarks/ablation.py`, on invented figures and two-layer networks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tiny
+from invented import invent
+from secondlook.model.network import load_model, save_model
+from secondlook.train.groups import write_groups
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import ablation
+import ablation_report
+
+QUERIES = [f"q{number}" for number in range(24)]
+
+
+@pytest.fixture
+def output(tmp_path):
+    """NFCorpus in setting (a): `plain` and `plain + STRM`, which gains .1 on split words only."""
+    data, folder = tmp_path / "data" / "nfcorpus", tmp_path / "encoder" / "nfcorpus"
+    data.mkdir(parents=True)
+    folder.mkdir(parents=True)
+    write_groups(data / "test.parquet", invent(5), about={})
+    split = {query: number % 2 for number, query in enumerate(QUERIES)}
+    facets = {
+        query: {"split words": split[query], "terms in a relevant candidate": 1.0, "type": "entity"}
+        for query in QUERIES
+    }
+    (data / "facets.json").write_text(json.dumps(facets))
+    tiny.save(tiny.classifier(), tmp_path / "base")
+    for slug, strm, gain in (("plain", False, 0.0), ("plain-with-strm", True, 0.1)):
+        model = load_model(tmp_path / "base")
+        encode = model.settings.encode.model_copy(update={"strm": strm, "max_length": 60})
+        settings = model.settings.model_copy(update={"encode": encode})
+        save_model(replace(model, settings=settings), folder / f"{slug}.1")
+        for seed in (1, 2):
+            values = {query: 0.5 + gain * split[query] for query in QUERIES}
+            points = [{"step": step, "nDCG@10": 0.4 + step / 100} for step in (0, 2, 4)]
+            history = [{"phase": "pointwise", "points": [*points, {"step": 4, "loss": 1.0}]}]
+            figures = {"values": values, "history": history}
+            (folder / f"{slug}.{seed}.json").write_text(json.dumps(figures))
+    return tmp_path
+
+
+def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
+    monkeypatch.setattr(ablation_report, "FEWEST", 12)
+    text = ablation_report.write_report(output).read_text("utf-8")
+    assert "| plain + STRM | 0.5500, 0.5500 | 0.5500 |" in text
+    [everywhere] = [line for line in text.splitlines() if line.startswith("| STRM | 24 ")]
+    assert "| 0.5000 | +0.0500 | +0.0" in everywhere
+    assert everywhere.endswith("| +0.0500, +0.0500 | 0.000 |")
+    assert "| STRM: queries with split words | 12 | 0.5000 | +0.1000 |" in text
+    assert "| STRM: other queries | 12 | 0.5000 | +0.0000 |" in text
+    assert "markers" not in text, "it was not trained"
+    for word in ("bogue", "insouciantly"):
+        picture = (output / "pictures" / f"attention-encoder-nfcorpus-{word}.svg").read_text(
+            "utf-8"
+        )
+        assert all(f"<!-- {label} -->" in picture for label in ("plain", "plain + STRM", word))
+    assert text.count(" of 6 | ") == 4, "two cases by two rankers, among five other texts"
+    assert (output / "pictures" / "curves-encoder-nfcorpus.svg").is_file()
+    assert ablation_report.curve(output / "encoder" / "nfcorpus", "plain")[-1] == (4.0, 0.44)
+
+
+def test_a_part_of_the_grid_can_be_asked_for():
+    whole = list(ablation.grid())
+    assert len(whole) == len(set(whole)) == 66
+    asked = Namespace(
+        settings=["encoder"], domains=["squad"], variants=["plain + denoise"], seeds=[1]
+    )
+    assert {cell.variant for cell in ablation.chosen(asked)} == {"plain + denoise", "whole"}
