@@ -22,6 +22,13 @@ ScaleCorpus = Annotated[
         "built-in reference pairs.",
     ),
 ]
+Teacher = Annotated[
+    str,
+    typer.Option(
+        help="Teacher: a re-ranker or any cross-encoder; a folder, a Hugging Face model id or the "
+        "URL of a rerank API."
+    ),
+]
 QueriesSource = Annotated[str, typer.Argument(help="Queries: a file, or irds:NAME.")]
 Judgments = Annotated[
     str,
@@ -52,6 +59,13 @@ ReportTo = Annotated[
     list[str] | None, typer.Option(help="Experiment tracker: tensorboard, mlflow or wandb.")
 ]
 
+ClusterUrls = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Node or load balancer of the cluster; repeat for more. Default: OPENSEARCH_URL, "
+        "or localhost:9200."
+    ),
+]
 Filters = Annotated[
     list[str] | None,
     typer.Option(

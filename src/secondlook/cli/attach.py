@@ -8,19 +8,13 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import Parameters  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import ClusterUrls, Parameters  # noqa: TC001 - typer reads them
 
 
 def attach(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder to create.")],
     index: Annotated[str, typer.Option(help="Index, alias or data stream of the cluster.")],
-    url: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Node or load balancer of the cluster; repeat for more. Default: OPENSEARCH_URL, "
-            "or localhost:9200."
-        ),
-    ] = None,
+    url: ClusterUrls = None,
     text: Annotated[
         str | None,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import Device, QueriesSource  # noqa: TC001 - typer reads them
+from secondlook.cli.arguments import Device, QueriesSource, Teacher  # noqa: TC001 - typer reads them
 
 
 class Loss(StrEnum):
@@ -21,13 +21,7 @@ class Loss(StrEnum):
 def distil(
     index: Annotated[Path, typer.Argument(help="Index folder.")],
     queries: QueriesSource,
-    teacher: Annotated[
-        str,
-        typer.Option(
-            help="Teacher: a re-ranker or any cross-encoder; a folder, a Hugging Face model id or "
-            "the URL of a rerank API."
-        ),
-    ],
+    teacher: Teacher,
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
     student: Annotated[
         str,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import CorpusFormat, VectorPrecision
+from secondlook.cli.arguments import ClusterUrls, CorpusFormat, VectorPrecision
 
 
 def index(
@@ -37,13 +37,7 @@ def index(
             metavar="NAME",
         ),
     ] = "english",
-    url: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Node or load balancer of the cluster; repeat for more. Default: OPENSEARCH_URL, "
-            "or localhost:9200."
-        ),
-    ] = None,
+    url: ClusterUrls = None,
     discover: Annotated[
         bool,
         typer.Option(help="Discover the other nodes of the cluster, for failover."),

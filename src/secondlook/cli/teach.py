@@ -7,18 +7,12 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import Backend, BackendOption, Precision, Replace
+from secondlook.cli.arguments import Backend, BackendOption, Precision, Replace, Teacher
 
 
 def teach(
     groups: Annotated[Path, typer.Argument(help="Group file from `secondlook mine`.")],
-    teacher: Annotated[
-        str,
-        typer.Option(
-            help="Teacher: a re-ranker or any cross-encoder with one output; a folder, a Hugging "
-            "Face model id or the URL of a rerank API."
-        ),
-    ],
+    teacher: Teacher,
     output: Annotated[Path, typer.Option("--output", "-o", help="Group file to write (Parquet).")],
     backend: BackendOption = Backend.auto,
     precision: Annotated[
