@@ -101,14 +101,18 @@ def test_markedbert_and_its_three_tables(run, tmp_path):
 
 
 def test_ccnus_two_runs(run, tmp_path):
-    assert "passages.reranked.trec" in ccnu.passages(run)
+    passages = ccnu.passages(run)
+    assert "passages.reranked.trec" in passages
+    assert "P(rel=2)@10" in passages, "grade 1 of the passage task is not relevant"
     classifier = tiny.classifier(logits=3)
     classifier.config.id2label = {0: "entailment", 1: "neutral", 2: "contradiction"}
     mnli = tiny.save(classifier, tmp_path / "mnli")
     for split in ("queries.dl19.tsv", "qrels.dl19.txt"):
         text = (run.data / split).read_text()
         (run.data / split.replace("dl19", "doc")).write_text(text)
-    assert "documents.reranked.trec" in ccnu.documents(run, str(mnli), "collection.tsv")
+    documents = ccnu.documents(run, str(mnli), "collection.tsv")
+    assert "documents.reranked.trec" in documents
+    assert "P@10" in documents, "grade 1 of the document task is relevant"
 
 
 def test_drbert_over_deepct_with_the_vocabulary_gap(run, tmp_path):
