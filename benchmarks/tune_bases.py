@@ -62,7 +62,7 @@ def part(given: argparse.Namespace, name: str, source: Path) -> Path:
     """The set with fewer dev and test queries."""
     data = given.work / "data" / name
     limits = {"dev": given.dev, "test": given.test}
-    asked = {f"{split} queries of {name}": (count, data) for split, count in limits.items()}
+    asked = {f"{split} queries": (count, data) for split, count in limits.items()}
     claim(given.work / "data" / f"{name}.asked", asked)
     if not data.exists():
         write_part(source, data, limits)
