@@ -338,9 +338,7 @@ def serve(cluster: Cluster, data: Path, work: Path, ranker: str) -> None:
 
     from serve_command import free_port, served
 
-    index = work / "tune.index"
-    if not index.exists():
-        attached(cluster, work, "tune.index", query=TEMPLATES["bool"])
+    index = attached(cluster, work, "tune.index", query=TEMPLATES["bool"])
     before = writes(cluster, INDEX)
     port = str(free_port())
     command = [
