@@ -1,307 +1,264 @@
 """What stored document vectors give: the same order, less time, and a better first stage.
 
-    python benchmarks/vectors.py agree DATA BASE WORK --split test [--run RUN]
-    python benchmarks/vectors.py latency DATA BASE WORK --split test
-    python benchmarks/vectors.py hybrid DATA BASE WORK --split test [--ranker RANKER]
-    python benchmarks/vectors.py million BASE WORK [--passages 1000000] [--kills 2]
+    python benchmarks/vectors.py --list
+    python benchmarks/vectors.py WORK PART...            the named parts, such as same-order/dl19
+    python benchmarks/vectors.py WORK all                all of them, one after the other
+    python benchmarks/vectors.py WORK all --share .01    a trial of every part, in a minute or two
 
-DATA is a folder in BEIR's layout, BASE a bi-encoder's folder, WORK where indexes and runs are kept:
-what is there is not made again, so that a killed run goes on. `agree` compares scores from stored
-vectors with those of pairs, in each precision. `latency` times both in turns, 100 and 1,000
-candidates for each query. `hybrid` compares first stages, and re-ranks BM25's and hybrid candidates
-with RANKER. `million` builds an index of invented passages in a process that is killed, and tells
-its memory, whether the bytes are those of a build that was not, and recall against exact search.
+Each part prints one line of JSON and adds it to WORK/figures.jsonl; a part that stands there is
+printed, not run. Indexes, rankers and runs are kept in WORK: a part that was killed goes on. Data
+and weights are those of ../shared, or where SECONDLOOK_SHARED says. Nothing else should run.
+
+same-order/SET       stored vectors (fp32, fp16, int8) against pairs (OpenVINO fp32): Kendall's tau
+                     of each query's order, and nDCG@10
+speed                one query from vectors and from pairs, in turns, its encoding included
+server               queries a second of /v1/search by vectors and by pairs, nDCG@10 of the answers
+hybrid/SET           BM25, vectors and both, alone and with a cross-encoder (vectors_hybrid.py)
+cluster/SET          the same on three OpenSearch nodes with k-NN, beside the figures of hybrid/SET
+attention/SET/SEED   `tune` with cross-attention and without, gates (vectors_attention.py)
+million              a build that is killed twice: memory, bytes, recall (vectors_scale.py)
+node-kill            50,000 vectors are loaded while one node of three is killed
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
-import random
-import signal
-import subprocess
 import sys
 import time
-from hashlib import file_digest, sha256
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from scipy.stats import kendalltau
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "src"), str(HERE.parent / "tests")]
 
-from secondlook.data import read_qrels, read_queries, read_run
-from secondlook.evaluate.measures import evaluate
-from secondlook.evaluate.significance import t_test
-from secondlook.rank import rerank as rerank_rankings
-from secondlook.retrieve.vector_files import ENCODER, FOLDER
-from secondlook.retrieve.vectors import DocumentVectors
-from secondlook.score.ranker import Ranker
-from secondlook.score.vectors import VectorEncoder
-from secondlook.types import Query, Ranking
-from secondlook.workflows.choose_first_stage import choose_first_stage
-from secondlook.workflows.index import build_index
-from secondlook.workflows.open_index import open_index
-from secondlook.workflows.rerank import rerank
-from secondlook.workflows.retrieve import retrieve
-from secondlook.workflows.vectors import add_vectors, stored_scorer_of
-from secondlook.workflows.warm import warm
+import httpx  # noqa: E402
+import numpy as np  # noqa: E402
+from scipy.stats import kendalltau  # noqa: E402
 
-PRECISIONS = ("fp32", "fp16", "int8")
-MEASURES = ("nDCG@10", "R@100")
+from rerank import SHARED, machine, quiet  # noqa: E402
+from secondlook.data import read_qrels  # noqa: E402
+from secondlook.evaluate.measures import evaluate  # noqa: E402
+from secondlook.rank import rerank as rerank_rankings  # noqa: E402
+from secondlook.retrieve.hybrid import FirstStageChoice, write_choice  # noqa: E402
+from secondlook.score.ranker import Ranker  # noqa: E402
+from secondlook.types import Hit, Query, Ranking  # noqa: E402
+from secondlook.workflows.index import build_index  # noqa: E402
+from secondlook.workflows.open_index import open_index  # noqa: E402
+from secondlook.workflows.rerank import rerank  # noqa: E402
+from secondlook.workflows.vectors import stored_scorer_of  # noqa: E402
+from serve import server  # noqa: E402
+from vectors_attention import attention  # noqa: E402
+from vectors_bench import Bench, by_query, file_of, in_precision, values  # noqa: E402
+from vectors_hybrid import SETS, hybrid, on_cluster  # noqa: E402
+from vectors_scale import million, node_kill  # noqa: E402
 
-
-def main() -> None:
-    given = arguments().parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    given.do(given)
-
-
-def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    verbs = parser.add_subparsers(required=True)
-    for name, do in (("agree", agree), ("latency", latency), ("hybrid", hybrid)):
-        verb = verbs.add_parser(name)
-        verb.add_argument("data", type=Path)
-        verb.add_argument("base", type=Path)
-        verb.add_argument("work", type=Path)
-        verb.add_argument("--split", default="test")
-        verb.add_argument("--run", help="Candidates; default: BM25's of this index.")
-        verb.add_argument("--ranker", help="Re-ranker of the candidates.")
-        verb.add_argument("--queries", type=int, help="Only so many.")
-        verb.set_defaults(do=do)
-    verb = verbs.add_parser("million")
-    verb.add_argument("base", type=Path)
-    verb.add_argument("work", type=Path)
-    verb.add_argument("--passages", type=int, default=1_000_000)
-    verb.add_argument("--kills", type=int, default=2)
-    verb.add_argument("--precision", choices=PRECISIONS, default="int8")
-    verb.set_defaults(do=million)
-    verb = verbs.add_parser("build")  # the process that `million` kills
-    verb.add_argument("base", type=Path)
-    verb.add_argument("work", type=Path)
-    verb.add_argument("corpus", type=Path)
-    verb.add_argument("--precision", choices=PRECISIONS, default="int8")
-    verb.set_defaults(do=build)
-    return parser
+Part = Callable[[Bench], dict[str, Any]]
+DL = "msmarco-dl"
+SAME_ORDER = {
+    "dl19": (DL, "dl19", 500),
+    "dl20": (DL, "dl20", 500),
+    "scifact": ("scifact", "test", 100),
+}
+"""Set and split, and how many queries at most: pairs in fp32 take long."""
+CLIENTS = 8
 
 
-def file_of(data: Path, name: str) -> Path:
-    return next(path for path in sorted(data.glob(f"{name}.jsonl*")))
-
-
-def ranker_of(given: argparse.Namespace) -> Path:
-    folder = given.work / "separate.ranker"
-    if not folder.exists():
-        warm(given.base, folder, separate_layers="all")
-    return folder
-
-
-def index_of(given: argparse.Namespace, precision: str = "fp32") -> Path:
-    folder = given.work / f"{given.data.name}.{precision}.index"
-    build_index(
-        file_of(given.data, "corpus"),
-        folder,
-        vectors=ranker_of(given),
-        vector_precision=precision,
-    )
-    return folder
-
-
-def qrels_of(given: argparse.Namespace) -> Path:
-    return given.data / "qrels" / f"{given.split}.tsv"
-
-
-def queries_of(given: argparse.Namespace) -> list[Query]:
-    judged = read_qrels(str(qrels_of(given)))
-    found = read_queries(str(file_of(given.data, "queries")))
-    return [query for query in found if query.id in judged][: given.queries]
-
-
-def first_run(given: argparse.Namespace, index: Path, by: str = "bm25", k: int = 100) -> Path:
-    path = given.work / f"{given.data.name}.{given.split}.{by}.trec"
-    if not path.exists():
-        queries = file_of(given.data, "queries")
-        retrieve(index, queries, path, k=k, by=by, judged=qrels_of(given))
-    return path
-
-
-def agree(given: argparse.Namespace) -> None:
-    """Kendall's τ and nDCG@10 of stored vectors against pairs."""
-    index = index_of(given)
-    run = given.run or first_run(given, index)
-    qrels, queries = read_qrels(str(qrels_of(given))), file_of(given.data, "queries")
-    output = given.work / f"{given.data.name}.{given.split}.pairs.trec"
-    if not output.exists():
-        rerank(run, index, queries, ranker_of(given), output, stored_vectors=False, depth=100)
-    pairs = {one.query_id: one for one in read_run(str(output)) if one.query_id in qrels}
-    base = evaluate(qrels, pairs.values(), ["nDCG@10"]).means["nDCG@10"]
-    print(json.dumps({"data": given.data.name, "split": given.split, "pairs nDCG@10": base}))
-    for precision in PRECISIONS:
-        stored = given.work / f"{given.data.name}.{given.split}.{precision}.trec"
+def same_order(bench: Bench, name: str, split: str, most: int) -> dict[str, Any]:
+    """Kendall's tau and nDCG@10 of stored vectors against pairs."""
+    index, ranker, queries = bench.index(name), bench.separate_ranker(), bench.query_file(name)
+    qrels = bench.judged(name, split, min(most, bench.queries))
+    candidates = bench.data(name) / "runs" / f"{split}.bm25.trec.gz"
+    if not candidates.exists():
+        candidates = bench.run(name, index, qrels, "bm25", "bm25")
+    paired = bench.work / f"{name}.{split}.pairs.trec"
+    if not paired.exists():
+        given: dict[str, Any] = {"backend": "openvino", "precision": "fp32", "depth": 100}
+        rerank(candidates, index, queries, ranker, paired, stored_vectors=False, **given)
+    pairs = by_query(paired, qrels)
+    figures: dict[str, Any] = {"queries": len(pairs)}
+    figures["pairs"] = {"nDCG@10": values(paired, qrels, "nDCG@10").mean()}
+    for precision in ("fp32", "fp16", "int8"):
+        own = index if precision == "fp32" else in_precision(index, precision)
+        stored = bench.work / f"{name}.{split}.{precision}.trec"
         if not stored.exists():
-            rerank(run, index_of(given, precision), queries, ranker_of(given), stored, depth=100)
-        found = {one.query_id: one for one in read_run(str(stored)) if one.query_id in qrels}
-        taus = [tau(pairs[query_id], ranking) for query_id, ranking in found.items()]
-        means = evaluate(qrels, found.values(), ["nDCG@10"]).means["nDCG@10"]
-        figures = {"precision": precision, "tau": float(np.mean(taus)), "least": min(taus)}
-        print(json.dumps(figures | {"nDCG@10": means, "difference": means - base}))
+            result = rerank(candidates, own, queries, ranker, stored, depth=100)
+            assert result.by_vectors
+        taus = [tau(pairs[key], one) for key, one in by_query(stored, qrels).items()]
+        mean = values(stored, qrels, "nDCG@10").mean()
+        figures[precision] = {"tau mean": np.mean(taus), "tau least": min(taus), "nDCG@10": mean}
+        figures[precision]["difference"] = mean - figures["pairs"]["nDCG@10"]
+    return figures
 
 
 def tau(one: Ranking, other: Ranking) -> float:
+    """Kendall's tau of two orders of the same documents."""
     scores = {hit.doc_id: hit.score for hit in one.hits}
-    own = [hit.score for hit in other.hits]
-    if len(own) < 2:
+    assert scores.keys() == {hit.doc_id for hit in other.hits}
+    if len(scores) < 2:
         return 1.0
+    own = [hit.score for hit in other.hits]
     return float(kendalltau([scores[hit.doc_id] for hit in other.hits], own).statistic)
 
 
-def latency(given: argparse.Namespace) -> None:
-    """The time of a query from vectors and from pairs, in turns; the query's encoding included."""
-    index = open_index(index_of(given), by="bm25").engine
-    ranker = Ranker.load(ranker_of(given))
-    stored = stored_scorer_of(index, ranker_of(given))
+def speed(bench: Bench) -> dict[str, Any]:
+    """Milliseconds of a query from vectors and from pairs, in turns."""
+    index = open_index(bench.index(DL), by="bm25").engine
+    ranker, stored = (
+        Ranker.load(bench.separate_ranker()),
+        stored_scorer_of(index, bench.separate_ranker()),
+    )
     assert stored is not None
-    queries = queries_of(given)[: given.queries or 40]
+    queries = bench.judged_queries(DL, bench.judged(DL, "dl19", 40))
+    found = index.retrieve(queries, 1000)
     seconds: dict[str, list[float]] = {}
-    for query in queries:
-        (found,) = index.retrieve([query], 1000)
-        for depth in (100, 1000):
-            candidates = found.top(depth)
-            for name, scorer in (("vectors", stored), ("pairs", ranker)):
-                if (name, depth) == ("pairs", 1000):
-                    continue
-                began = time.perf_counter()
-                rerank_rankings([query], [candidates], index, scorer)
-                seconds.setdefault(f"{name} {depth}", []).append(time.perf_counter() - began)
-    for name, own in seconds.items():
-        middle, tail = np.percentile(own[3:], [50, 95])
-        print(json.dumps({"candidates": name, "p50 ms": 1e3 * middle, "p95 ms": 1e3 * tail}))
-    ratio = np.median(seconds["pairs 100"][3:]) / np.median(seconds["vectors 100"][3:])
-    print(json.dumps({"pairs / vectors, 100 candidates": float(ratio)}))
+    for number in (0, *range(len(queries))):  # the first twice: it makes things ready
+        for name, scorer, depth in (
+            ("vectors 100", stored, 100),
+            ("vectors 1000", stored, 1000),
+            ("pairs 100", ranker, 100),
+        ):
+            own, began = found[number].top(depth), time.perf_counter()
+            rerank_rankings([queries[number]], [own], index, scorer)
+            seconds.setdefault(name, []).append(time.perf_counter() - began)
+    figures: dict[str, Any] = {"queries": len(queries)}
+    for name, spent in seconds.items():
+        figures[name] = dict(zip(("p50 ms", "p95 ms"), percentiles(spent[1:]), strict=True))
+    figures["pairs / vectors"] = figures["pairs 100"]["p50 ms"] / figures["vectors 100"]["p50 ms"]
+    return figures
 
 
-def hybrid(given: argparse.Namespace) -> None:
-    """First stages, and what a ranker makes of their candidates."""
-    index = index_of(given)
-    qrels, queries = read_qrels(str(qrels_of(given))), file_of(given.data, "queries")
-    runs = {by: first_run(given, index, by) for by in ("bm25", "vectors", "hybrid")}
-    tuned = given.data / "qrels" / "train.tsv"
-    if tuned.exists() and given.split != "train":
-        chosen = choose_first_stage(index, queries, tuned, dry_run=True)
-        print(json.dumps({"tuned on train": chosen.to_dict()}))
-    if given.ranker:
-        for by in ("bm25", "hybrid"):
-            name = f"{by} + ranker"
-            runs[name] = given.work / f"{given.data.name}.{given.split}.{by}.reranked.trec"
-            if not runs[name].exists():
-                rerank(runs[by], index, queries, given.ranker, runs[name], depth=100)
-    tables = {}
-    for name, path in runs.items():
-        found = evaluate(qrels, list(read_run(str(path))), list(MEASURES))
-        tables[name] = {m: np.array(list(found.per_query[m].values())) for m in MEASURES}
-        print(json.dumps({"first stage": name} | found.means))
-    for better, worse in (("hybrid", "bm25"), ("hybrid + ranker", "bm25 + ranker")):
-        if better in tables:
-            gains = {m: tables[better][m] - tables[worse][m] for m in MEASURES}
-            told = {m: [float(own.mean()), t_test(own)] for m, own in gains.items()}
-            print(json.dumps({f"{better} - {worse}": told}))
+def percentiles(seconds: list[float]) -> list[float]:
+    """The middle and the 95th, in milliseconds."""
+    return (1e3 * np.percentile(seconds, [50, 95])).tolist()
 
 
-def million(given: argparse.Namespace) -> None:
-    """Memory, kills, bytes, and recall of the graphs."""
-    corpus = given.work / f"invented.{given.passages}.jsonl"
-    if not corpus.exists():
-        write_invented(corpus, given.passages)
-    digests = {}
-    for name, kills in (("killed", given.kills), ("straight", 0)):
-        folder, peak, began = given.work / name, 0, time.monotonic()
-        while not (folder / "index" / FOLDER / "vectors.json").exists():
-            peak = max(peak, run_once(given, folder, corpus, kill=kills > 0))
-            kills -= 1
-        vectors = folder / "index" / FOLDER
-        digests[name] = {
-            path.name: digest(path)
-            for path in sorted(vectors.iterdir())
-            if path.is_file() and path.suffix != ".json"
-        }
-        told = {"build": name, "peak MB": peak >> 10, "seconds": time.monotonic() - began}
-        print(json.dumps(told), flush=True)
-    print(json.dumps({"same bytes": digests["killed"] == digests["straight"]}))
-    recall(given.work / "straight" / "index")
+def served(bench: Bench) -> dict[str, Any]:
+    """Queries a second of a server whose index has vectors, and of one whose index has none."""
+    plain = bench.work / f"{DL}.plain.index"
+    if not plain.exists():
+        build_index(file_of(bench.data(DL), "corpus"), plain)
+    with_vectors = bench.index(DL)
+    write_choice(with_vectors, FirstStageChoice(by="bm25"))  # the same candidates in both
+    qrels = bench.judged(DL, "dl19", 43)
+    queries = bench.judged_queries(DL, qrels)
+    figures: dict[str, Any] = {"clients": CLIENTS}
+    for name, index, rounds in (("vectors", with_vectors, 20), ("pairs", plain, 1)):
+        options: dict[str, Any] = {"index": index, "deadline": 120, "queue": 100_000}
+        with server(bench.separate_ranker(), **options) as (url, _):
+            asyncio.run(ask(url, queries[:2]))
+            began = time.perf_counter()
+            answers = asyncio.run(ask(url, queries * rounds))
+            spent = time.perf_counter() - began
+        assert all(one["by_vectors"] is (name == "vectors") for one in answers)
+        assert not any(one["partial"] for one in answers)
+        mean = evaluate(read_qrels(qrels), rankings(queries, answers), ["nDCG@10"]).means["nDCG@10"]
+        figures[name] = {"queries/s": len(answers) / spent, "nDCG@10": mean}
+        times = [one["second_look_ms"] / 1e3 for one in answers]
+        figures[name]["second_look_ms p50, p95"] = percentiles(times)
+    figures["ratio"] = figures["vectors"]["queries/s"] / figures["pairs"]["queries/s"]
+    return figures
 
 
-def run_once(given: argparse.Namespace, folder: Path, corpus: Path, *, kill: bool) -> int:
-    """Build, or be killed after some batches; the peak memory of the process, in kilobytes."""
-    folder.mkdir(exist_ok=True)
-    command = [sys.executable, __file__, "build", str(given.base), str(folder), str(corpus)]
-    process = subprocess.Popen([*command, "--precision", given.precision])
-    state, peak = folder / "index" / f".{FOLDER}.half" / "progress.json", 0
-    before = done(state)
-    while process.poll() is None:
-        peak = max(peak, memory(process.pid))
-        if kill and done(state) > before + given.passages // 5:
-            os.kill(process.pid, signal.SIGKILL)
-        time.sleep(0.2)
-    return peak
+async def ask(url: str, queries: list[Query]) -> list[dict[str, Any]]:
+    """The answers, of several clients at once, in the order of the queries."""
+    answers: list[dict[str, Any]] = [{}] * len(queries)
+    left = iter(enumerate(queries))
+    async with httpx.AsyncClient(timeout=300) as client:
+
+        async def work() -> None:
+            for place, query in left:
+                body = {"query": query.text, "k": 100, "depth": 100}
+                answer = await client.post(f"{url}/v1/search", json=body)
+                answers[place] = answer.raise_for_status().json()
+
+        await asyncio.gather(*(work() for _ in range(CLIENTS)))
+    return answers
 
 
-def done(state: Path) -> int:
-    try:
-        return int(json.loads(state.read_text())["documents"])
-    except (OSError, ValueError, KeyError):
-        return 0
+def rankings(queries: list[Query], answers: list[dict[str, Any]]) -> list[Ranking]:
+    """The first answer to each query as a ranking."""
+    return [
+        Ranking.of(query.id, [Hit(hit["id"], -hit["rank"]) for hit in answer["hits"]])
+        for query, answer in zip(queries, answers, strict=False)
+    ]
 
 
-def memory(process: int) -> int:
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line), 0)
+PARTS: dict[str, Part] = {
+    **{
+        f"same-order/{key}": partial(same_order, name=name, split=split, most=most)
+        for key, (name, split, most) in SAME_ORDER.items()
+    },
+    "speed": speed,
+    "server": served,
+    **{f"hybrid/{name}": partial(hybrid, name=name) for name in SETS},
+    **{f"cluster/{name}": partial(on_cluster, name=name) for name in SETS},
+    **{
+        f"attention/{name}/{seed}": partial(attention, name=name, seed=seed)
+        for name in ("scifact", "insuranceqa")
+        for seed in (7, 8)
+    },
+    "million": million,
+    "node-kill": node_kill,
+}
 
 
-def build(given: argparse.Namespace) -> None:
-    index, ranker = given.work / "index", given.work / "ranker"
-    if not ranker.exists():
-        warm(given.base, ranker, separate_layers="all")
-    if not index.exists():
-        build_index(given.corpus, index)
-    add_vectors(index, given.corpus, ranker, precision=given.precision)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="Name the parts.")
+    parser.add_argument("work", type=Path, nargs="?")
+    parser.add_argument("parts", nargs="*", help="Parts, or `all`.")
+    parser.add_argument("--share", type=float, default=1.0, help="Of data and sizes: a trial.")
+    parser.add_argument(
+        "--queries", type=int, default=500, help="Judged queries of a set, at most."
+    )
+    parser.add_argument("--minutes", type=float, default=12.0, help="Of each call of `tune`.")
+    parser.add_argument("--layers", type=int, default=3, help="Of the encoder of `million`.")
+    parser.add_argument("--weights", type=Path, default=SHARED / "weights", help="Models to use.")
+    given = parser.parse_args()
+    if given.list or not given.work:
+        print("\n".join(PARTS))
+        return
+    unknown = set(given.parts) - {"all", *PARTS}
+    if unknown:
+        sys.exit(f"no such part: {', '.join(sorted(unknown))}; --list names them")
+    quiet()
+    given.work.mkdir(parents=True, exist_ok=True)
+    bench = Bench(
+        SHARED / "data",
+        given.weights,
+        given.work.resolve(),
+        given.share,
+        given.queries,
+        given.minutes,
+        given.layers,
+    )
+    kept = given.work / "figures.jsonl"
+    for name in PARTS if "all" in given.parts else given.parts:
+        line = known(kept).get(name)
+        if line is None:
+            line = measured(name, PARTS[name], bench)
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        print(line, flush=True)
 
 
-def write_invented(path: Path, passages: int) -> None:
-    rng, letters = random.Random(0), "abcdefghijklmnopqrstuvwxyz"
-    with path.open("w") as file:
-        for number in range(passages):
-            text = " ".join(rng.choices(letters, k=rng.randrange(5, 15)))
-            file.write(json.dumps({"_id": str(number), "text": text}) + "\n")
+def measured(name: str, part: Part, bench: Bench) -> str:
+    """The figures of a part as one line, with the machine's and the load before it."""
+    load, began = os.getloadavg()[0], time.monotonic()
+    told = {"part": name, "share": bench.share} | part(bench)
+    told |= {"seconds": time.monotonic() - began, "load before": load, "machine": machine()}
+    return json.dumps(told, default=float)
 
 
-def recall(index: Path) -> None:
-    """Of the graphs' ten nearest against those of every row compared, and how long both take."""
-    vectors = DocumentVectors(index)
-    encoder = VectorEncoder.load(index / FOLDER / ENCODER)
-    rng = random.Random(1)
-    texts = [" ".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=10)) for _ in range(100)]
-    queries = [Query(str(number), text) for number, text in enumerate(texts)]
-    made = encoder.query_vectors(queries)
-    shared, seconds = [], []
-    for query, vector in zip(queries, made, strict=True):
-        began = time.perf_counter()
-        (near,) = vectors.retrieve([query], vector[None], 10)
-        seconds.append(time.perf_counter() - began)
-        scores = vectors._compare_all(vector[None])[0]
-        best = {
-            hit.doc_id for hit in vectors._ranking(query, np.arange(len(scores)), scores, 10).hits
-        }
-        shared.append(len(best & {hit.doc_id for hit in near.hits}) / 10)
-    figures = {"recall@10": float(np.mean(shared)), "p95 ms": 1e3 * np.percentile(seconds, 95)}
-    print(json.dumps(figures | {"rows": vectors.card.rows, "graphs": vectors.card.graphs}))
-
-
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, sha256).hexdigest()
+def known(kept: Path) -> dict[str, str]:
+    """The lines of parts that were measured before."""
+    lines = kept.read_text("utf-8").splitlines() if kept.exists() else []
+    return {json.loads(line)["part"]: line for line in lines}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,75 @@
+"""`tune` with cross-attention and without it, from the same bi-encoder; a part of vectors.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from secondlook.model.checkpoint import open_checkpoint
+from secondlook.score.warm import make_warm
+from secondlook.workflows.index import build_index
+from vectors_bench import Bench, file_of
+
+_TOKENS = 256
+"""Of a pair: as `tune` trains a bare bi-encoder."""
+_NOT_SHIPPED = 3
+
+
+def attention(bench: Bench, name: str, seed: int) -> dict[str, Any]:
+    """nDCG@10 on the test queries, gates by layer, and the form that `tune` chose."""
+    data = bench.data(name)
+    index = bench.work / f"{name}.plain.index"
+    if not index.exists():
+        build_index(file_of(data, "corpus"), index)
+    figures: dict[str, Any] = {"minutes": bench.minutes}
+    for form, separate in (("with", 0), ("without", "all")):
+        base = bench.work / f"{form}.attention.ranker"
+        if not base.exists():
+            settings: Any = {"separate_layers": separate, "encode": {"max_length": _TOKENS}}
+            make_warm(bench.base, base, **settings)
+        output = bench.work / f"{name}.{form}.{seed}"
+        if not (output / "verdict.json").exists():
+            command = [sys.executable, "-m", "secondlook", "tune", str(data), "-o", str(output)]
+            command += ["--base", str(base), "--seed", str(seed), "--index", str(index)]
+            command += ["--minutes", str(bench.minutes), "--device", "cpu"]
+            code = subprocess.run(command, stdout=sys.stderr, check=False).returncode
+            if code not in (0, _NOT_SHIPPED):
+                raise RuntimeError(f"{' '.join(command)} ended with {code}")
+        figures[form] = row(output)
+    return figures
+
+
+def row(output: Path) -> dict[str, Any]:
+    """What one tuning came to."""
+    told = json.loads((output / "verdict.json").read_text("utf-8"))
+    chosen = json.loads((output / "stages" / "chosen.json").read_text("utf-8"))
+    last = {run["run"]: run["differences"][0] for run in told["runs"]}["tuned"]
+    gain = told["against_untuned"]
+    return {
+        "bm25": last["base"],
+        "tuned": last["new"],
+        "p against bm25": last["adjusted"],
+        "p against untuned": gain and gain["runs"][0]["differences"][0]["adjusted"],
+        "validation nDCG@10": chosen["nDCG@10"],
+        "chosen": chosen["weights"],
+        "separate layers": _separate_layers(output / "stages"),
+        "gates": _gates(output / "stages"),
+    }
+
+
+def _separate_layers(stages: Path) -> int:
+    warm = open_checkpoint(stages / "tuned").settings.warm
+    assert warm is not None
+    return warm.separate_layers
+
+
+def _gates(stages: Path) -> dict[str, float]:
+    """How far the trained ranker's gates are open, layer by layer."""
+    from secondlook.model.network import load_model
+    from secondlook.train.trainer import gates_of
+
+    trained = stages / "trained"
+    return gates_of(load_model(trained).network) if trained.exists() else {}

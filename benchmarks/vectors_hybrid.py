@@ -1,0 +1,165 @@
+"""BM25, vectors and both as the first stage, in process and on a cluster; a part of vectors.py.
+
+`tuned` is what `secondlook fuse index` chooses by judgments of other queries. The cross-encoder
+re-ranks the hundred candidates of each first stage; a pair is scored once, whichever run asks.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from opensearch_cluster import FULL_OPENSEARCH, Cluster
+from secondlook.data import read_run, write_run
+from secondlook.evaluate.significance import t_test
+from secondlook.retrieve.hybrid import FirstStageChoice, write_choice
+from secondlook.types import Hit, Ranking
+from secondlook.workflows.choose_first_stage import choose_first_stage
+from secondlook.workflows.index import build_index
+from secondlook.workflows.rerank import rerank
+from vectors_bench import Bench, file_of, values
+
+SETS = {
+    "scifact": "train",
+    "nfcorpus": "dev",
+    "insuranceqa": "dev",
+    "squad-passage": "dev",
+    "covidqa-passage": "train",
+}
+"""Sets with test judgments, and the split that the first stage is tuned on."""
+MEASURES = ("nDCG@10", "R@100")
+FIRST_STAGES = ("bm25", "vectors", "hybrid", "tuned")
+NODES = 3
+_OPEN = ExitStack()
+_CLUSTERS: list[Cluster] = []
+
+
+def hybrid(bench: Bench, name: str) -> dict[str, Any]:
+    """Every first stage alone and re-ranked, in process; differences with their p-values."""
+    index = bench.index(name)
+    choice = chosen(bench, name, index)
+    figures = compared(bench, name, index, choice)
+    return {"tuned to": choice.model_dump(mode="json", exclude={"figures"})} | figures
+
+
+def on_cluster(bench: Bench, name: str) -> dict[str, Any]:
+    """The same on three nodes, and how far each figure is from that in process."""
+    own, inside = bench.index(name), bench.work / f"{name}.compared.json"
+    choice = chosen(bench, name, own)
+    if not inside.exists():
+        compared(bench, name, own, choice)
+    folder = bench.work / f"{name}.cluster"
+    if not (folder / ".vectors.half").exists():  # an earlier cluster is gone; encodings are kept
+        shutil.rmtree(folder, ignore_errors=True)
+    for run in bench.work.glob(f"{folder.name}.*.trec"):
+        run.unlink()
+    build_index(
+        file_of(bench.data(name), "corpus"),
+        folder,
+        engine="opensearch",
+        url=cluster().urls,
+        name=name,
+        shards=NODES,
+        replicas=1,
+        vectors=bench.separate_ranker(),
+        replace=True,
+    )
+    figures = compared(bench, name, folder, choice)
+    before = json.loads(inside.read_text("utf-8"))
+    apart = {
+        stage: {m: figures[stage][m] - before[stage][m] for m in MEASURES}
+        for stage in figures
+        if set(MEASURES) <= figures[stage].keys()
+    }
+    largest = max(abs(value) for one in apart.values() for value in one.values())
+    return figures | {"against in process": apart, "largest difference": largest}
+
+
+def cluster() -> Cluster:
+    """Three nodes with k-NN, for as long as this process runs."""
+    if not _CLUSTERS:
+        nodes = Cluster(NODES, FULL_OPENSEARCH.with_plugins("opensearch-knn"), heap="1g")
+        _CLUSTERS.append(_OPEN.enter_context(nodes))
+    return _CLUSTERS[0]
+
+
+def chosen(bench: Bench, name: str, index: Path) -> FirstStageChoice:
+    """What `fuse index` chooses on other queries than those of the test."""
+    kept = bench.work / f"{name}.choice.json"
+    if not kept.exists():
+        qrels = bench.judged(name, SETS[name])
+        found = choose_first_stage(index, bench.query_file(name), qrels, dry_run=True)
+        kept.write_text(found.choice.model_dump_json(), "utf-8")
+    return FirstStageChoice.model_validate_json(kept.read_text("utf-8"))
+
+
+def compared(bench: Bench, name: str, index: Path, choice: FirstStageChoice) -> dict[str, Any]:
+    """Means of each first stage, alone and re-ranked, and the differences to BM25's."""
+    qrels = bench.judged(name, "test")
+    runs = {}
+    for stage in FIRST_STAGES:
+        # by reciprocal rank where nothing was tuned; what is tuned is stored in the index
+        write_choice(index, choice if stage == "tuned" else FirstStageChoice())
+        runs[stage] = bench.run(name, index, qrels, None if stage == "tuned" else stage, stage)
+    for stage in FIRST_STAGES:
+        runs[f"{stage} + ranker"] = reranked(bench, name, runs[stage])
+    table = {key: {m: values(run, qrels, m) for m in MEASURES} for key, run in runs.items()}
+    figures: dict[str, Any] = {
+        key: {m: float(own.mean()) for m, own in row.items()} for key, row in table.items()
+    }
+    for stage in FIRST_STAGES[1:]:
+        for after in ("", " + ranker"):
+            gains = {m: table[stage + after][m] - table["bm25" + after][m] for m in MEASURES}
+            figures[f"{stage}{after} - bm25{after}"] = {
+                m: {"difference": float(own.mean()), "p": t_test(own)} for m, own in gains.items()
+            }
+    if index.name.endswith(".index"):
+        (bench.work / f"{name}.compared.json").write_text(json.dumps(figures), "utf-8")
+    return figures
+
+
+def reranked(bench: Bench, name: str, run: Path) -> Path:
+    """The run in the cross-encoder's order; pairs that no earlier run had are scored first."""
+    target = run.with_suffix(".reranked.trec")
+    if target.exists():
+        return target
+    scores = known_scores(bench, name)
+    wanted = list(read_run(run))
+    missing = [
+        Ranking(one.query_id, tuple(h for h in one.hits if (one.query_id, h.doc_id) not in scores))
+        for one in wanted
+    ]
+    missing = [one for one in missing if one.hits]
+    if missing:
+        unscored = bench.work / f"{name}.unscored.trec"
+        write_run(unscored, missing, tag="unscored")
+        output = next(path for path in score_files(bench, name) if not path.exists())
+        index, ranker = bench.work / f"{name}.index", bench.exported_cross_encoder()
+        rerank(unscored, index, bench.query_file(name), ranker, output, raw=True)
+        scores = known_scores(bench, name)
+    made = (
+        Ranking.of(one.query_id, [Hit(h.doc_id, scores[one.query_id, h.doc_id]) for h in one.hits])
+        for one in wanted
+    )
+    write_run(target, made, tag="cross-encoder")
+    return target
+
+
+def score_files(bench: Bench, name: str) -> Any:
+    """Where the cross-encoder's scores are, file after file."""
+    return (bench.work / f"{name}.scores.{number}.trec" for number in count())
+
+
+def known_scores(bench: Bench, name: str) -> dict[tuple[str, str], float]:
+    """(query, document) → the cross-encoder's score."""
+    scores = {}
+    for path in score_files(bench, name):
+        if not path.exists():
+            return scores
+        for one in read_run(path):
+            scores |= {(one.query_id, hit.doc_id): hit.score for hit in one.hits}
+    return scores
