@@ -230,7 +230,7 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     bench = Bench(
         SHARED / "data",
-        given.weights,
+        given.weights.resolve(),
         given.work.resolve(),
         given.share,
         given.queries,
