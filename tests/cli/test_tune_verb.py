@@ -55,6 +55,7 @@ def _no_export(monkeypatch):
     monkeypatch.setattr(
         "secondlook.workflows.export.export", lambda *_, **__: SimpleNamespace(summary=str)
     )
+    monkeypatch.setattr("secondlook.score.encoder_copy.can_export_encoder", lambda: False)
 
 
 def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, monkeypatch):

@@ -177,5 +177,8 @@ def _choose(tuning: Tuning, recipe: Path, seconds: float) -> None:
 def _pairs(tuning: Tuning) -> int:
     """Left to be scored after training, at most."""
     from secondlook.train.budget import Sizes
+    from secondlook.workflows.tune_form import has_cross_attention
 
-    return Sizes(*(tuning.planned(name) for name in ("depth", "dev", "test", "rankers"))).pairs
+    sizes = Sizes(*(tuning.planned(name) for name in ("depth", "dev", "test", "rankers")))
+    once_more = has_cross_attention(tuning.ranker("untuned"))  # and without cross-attention
+    return sizes.pairs + sizes.depth * sizes.dev * once_more

@@ -67,9 +67,22 @@ class TuneFiles:
 
     @property
     def better(self) -> str:
-        """Whose weights the tuned ranker has: `untuned` or `trained`."""
+        """What the tuned ranker is: `untuned`, `trained`, or `separate`, that without attention."""
         chosen: str = json.loads((self.results / "chosen.json").read_text("utf-8"))["weights"]
         return chosen
+
+    @property
+    def first_stage_file(self) -> Path:
+        """Which first stage was chosen for the index made here."""
+        return self.results / "first_stage.json"
+
+    @property
+    def by(self) -> str:
+        """How candidates are retrieved: `bm25`, `vectors`, `hybrid`, or as a given `index` is."""
+        if self.given_index:
+            return "index"
+        found: str = json.loads(self.first_stage_file.read_text("utf-8"))["by"]
+        return found
 
     @property
     def queries(self) -> Path:

@@ -152,7 +152,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.tuned import compare_tuned
 
-    shown = {"bm25": "first stage" if tuning.given_index else "bm25"}
+    shown = {"bm25": "bm25" if tuning.by == "bm25" else "first stage"}
     runs = {
         name: (shown.get(name, name), list(read_run(tuning.run(name, "tested"))))
         for name in ("bm25", "untuned", "tuned")

@@ -49,7 +49,6 @@ class Tuning(TuneFiles):
     def stages(self) -> list[tuple[str, Callable[[], None]]]:
         """Their names and what they do, in order."""
         index = ("open the index" if self.given_index else "index the corpus", self._index)
-        first_stage = "the first stage" if self.given_index else "BM25"
         split = ("split the queries", self._split)
         if self.clicks:
             first = [("derive judgments from clicks", self._clicks), split, index]
@@ -61,13 +60,14 @@ class Tuning(TuneFiles):
             *first,
             ("load and export the base model", self._start),
             ("plan the time", self._plan),
-            (f"retrieve candidates ({first_stage})", self._first_look),
+            ("choose the first stage", self._choose_first_stage),
+            ("retrieve candidates (the first stage)", self._first_look),
             ("mine hard negatives", self._mine),
             ("train", self._train),
             ("export the trained model", self._export_trained),
             ("re-rank the validation queries", self._keep_the_better),
             ("calibrate", self._calibrate),
-            (f"tune the fusion with {first_stage}", self._fuse),
+            ("tune the fusion with the first stage", self._fuse),
             ("re-rank the test queries", self._test),
             ("report", self._report),
         ]
@@ -204,6 +204,11 @@ class Tuning(TuneFiles):
         if not (self.ranker("trained").exists() or self.ranker("tuned").exists()):
             train(self)
 
+    def _choose_first_stage(self) -> None:
+        from secondlook.workflows.tune_first_stage import choose
+
+        choose(self)
+
     def _first_look(self) -> None:
         from secondlook.workflows.retrieve import retrieve
 
@@ -254,24 +259,31 @@ class Tuning(TuneFiles):
 
     def _keep_the_better(self) -> None:
         """As `tuned`, with the training that was not kept in its lineage."""
-        from secondlook.data import read_qrels, read_run
-        from secondlook.evaluate.measures import evaluate
+        from secondlook.data import read_qrels
+        from secondlook.workflows.tune_form import cheapest, try_separate
         from secondlook.workflows.tune_results import keep
 
         if self.ranker("tuned").exists():
             return
-        qrels, found = read_qrels(self.used("dev")), {}
-        for name in self._candidates():
-            self._rerank(name, "dev")
-            means = evaluate(qrels, read_run(self.run(name, "dev")), ["nDCG@10"]).means
-            found[name] = means["nDCG@10"]
-        better = max(found, key=found.__getitem__)
+        found = {name: self.validated(name) for name in self._candidates()}
+        found = try_separate(self, max(found, key=found.__getitem__), found)
+        better = cheapest(found)
         figures = ", ".join(f"{name} {mean:.4f}" for name, mean in found.items())
         self.progress.say(
-            f"nDCG@10 over {len(qrels):,} validation queries, {self.planned('depth')} candidates "
-            f"each, texts as long as each ranker reads: {figures}; {better} is kept"
+            f"nDCG@10 over {len(read_qrels(self.used('dev'))):,} validation queries, "
+            f"{self.planned('depth')} candidates each, texts as long as each ranker reads: "
+            f"{figures}; {better} is kept"
         )
         keep(self, better, found)
+
+    def validated(self, name: str) -> float:
+        """The nDCG@10 of a ranker on the validation queries."""
+        from secondlook.data import read_qrels, read_run
+        from secondlook.evaluate.measures import evaluate
+
+        self._rerank(name, "dev")
+        qrels = read_qrels(self.used("dev"))
+        return evaluate(qrels, read_run(self.run(name, "dev")), ["nDCG@10"]).means["nDCG@10"]
 
     def _rerank(self, name: str, part: str) -> None:
         """Raw scores: each pair is scored once by each set of weights, and fused afterwards."""

@@ -1,0 +1,171 @@
+"""`tune` chooses the first stage and the form of the re-ranker on validation queries."""
+
+from __future__ import annotations
+
+import json
+from shutil import copytree, rmtree
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tiny
+from secondlook.data import read_qrels, read_run
+from secondlook.model.checkpoint import layer_count, open_checkpoint
+from secondlook.retrieve.hybrid import FirstStageChoice, read_choice
+from secondlook.retrieve.vector_files import has_vectors
+from secondlook.score.ranker import Ranker
+from secondlook.train.budget import Clock
+from secondlook.types import Document, Query
+from secondlook.workflows.choose_first_stage import FirstStageResult
+from secondlook.workflows.index import build_index
+from secondlook.workflows.tune_first_stage import choose
+from secondlook.workflows.tune_form import cheapest, has_cross_attention, make_separate
+from secondlook.workflows.tune_stages import Tuning
+from secondlook.workflows.warm import warm
+
+CHOOSE = "secondlook.workflows.choose_first_stage.choose_first_stage"
+
+
+@pytest.fixture(autouse=True)
+def _no_export(monkeypatch):
+    monkeypatch.setattr("secondlook.score.encoder_copy.can_export_encoder", lambda: False)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """As it stands when the time is planned: an index, judgments, an untrained ranker."""
+    folder = tmp_path_factory.mktemp("begun")
+    data, stages = folder / "data", folder / "out" / "stages"
+    for folder in (data, stages / "used"):
+        folder.mkdir(parents=True)
+    texts = {f"d{n}": " ".join("abcdefghij"[n : n + 3]) for n in range(8)}
+    lines = (json.dumps({"_id": key, "text": text}) for key, text in texts.items())
+    (data / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    asked = (json.dumps({"_id": f"q{n}", "text": texts[f"d{n}"]}) for n in range(6))
+    (data / "queries.jsonl").write_text("\n".join(asked) + "\n")
+    judged = "".join(f"q{n}\td{n}\t1\n" for n in range(6))
+    for part in ("train", "dev", "test"):
+        (stages / "used" / f"{part}.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+    (stages / "plan.json").write_text(json.dumps({"depth": 5, "pairs_per_second": 100.0}))
+    build_index(data / "corpus.jsonl", stages / "index")
+    warm(tiny.save(tiny.encoder(), folder / "base"), stages / "untuned")
+    return folder
+
+
+@pytest.fixture
+def tuning(begun, tmp_path):
+    """The same, to be changed."""
+    data = begun / "data"
+    copytree(begun / "out", tmp_path / "out")
+    return Tuning(data, tmp_path / "out", ("base",), 5, "cpu", None, None, Clock(1800.0))
+
+
+def answer(by):
+    def chosen(index, queries, qrels, *, k, progress):
+        from secondlook.retrieve.hybrid import write_choice
+
+        assert (k, len(read_qrels(qrels))) == (5, 6)
+        choice = FirstStageChoice(by=by, measure="nDCG@10")
+        write_choice(index, choice)
+        return FirstStageResult(index, choice, 6, 0.01, stored=True)
+
+    return chosen
+
+
+def test_candidates_come_from_what_is_better_on_validation_queries(tuning, monkeypatch):
+    monkeypatch.setattr(CHOOSE, answer("vectors"))
+    choose(tuning)
+    assert tuning.by == "vectors"
+    assert read_choice(tuning.index).by == "vectors"
+    tuning._first_look()
+    by_vectors = list(read_run(tuning.run("bm25", "dev")))
+    assert {len(ranking.hits) for ranking in by_vectors} == {5}  # BM25 finds only shared letters
+    choose(tuning)  # a resumed call keeps it
+    assert tuning.by == "vectors"
+
+
+def test_bm25_alone_stays_unless_another_is_shown_to_be_better(tuning):
+    choose(tuning)  # six queries prove nothing, and BM25 is right in all of them
+    assert has_vectors(tuning.index)
+    assert tuning.by == read_choice(tuning.index).by == "bm25"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "documents_per_second", "made"),
+    [(30, 100.0, True), (1, 100.0, False), (30, 0.01, False)],
+)
+def test_vectors_are_made_only_where_they_take_little_of_the_time(
+    tuning, minutes, documents_per_second, made
+):
+    plan = {"depth": 5, "pairs_per_second": documents_per_second}
+    (tuning.results / "plan.json").write_text(json.dumps(plan))
+    object.__setattr__(tuning, "clock", Clock(60.0 * minutes))
+    choose(tuning)
+    assert has_vectors(tuning.index) is made
+
+
+def test_a_given_index_and_a_cross_encoder_are_left_alone(tuning, tmp_path):
+    given = Tuning(
+        tuning.data,
+        tuning.output,
+        ("base",),
+        5,
+        "cpu",
+        None,
+        None,
+        Clock(1800.0),
+        given_index=tuning.index,
+    )
+    choose(given)
+    assert given.by == "index"
+    tiny.save(tiny.classifier(), tmp_path / "cross")
+    rmtree(tuning.ranker("untuned"))
+    from secondlook.train.start import make_start
+
+    make_start(tmp_path / "cross", tuning.ranker("untuned"))
+    choose(tuning)
+    assert tuning.by == "bm25"
+    assert not has_vectors(tuning.index)
+
+
+def test_the_separate_form_is_kept_where_it_is_no_worse():
+    assert cheapest({"untuned": 0.5, "trained": 0.6, "separate": 0.5995}) == "separate"
+    assert cheapest({"untuned": 0.5, "trained": 0.6, "separate": 0.59}) == "trained"
+    assert cheapest({"untuned": 0.5, "trained": 0.4}) == "untuned"
+
+
+def test_the_separate_form_has_the_same_weights_and_a_lineage_that_says_so(tuning):
+    ranker, target = tuning.ranker("untuned"), tuning.ranker("separate")
+    assert has_cross_attention(ranker)
+    make_separate(ranker, target, 0.61)
+    assert not has_cross_attention(target)
+    checkpoint = open_checkpoint(target)
+    assert checkpoint.settings.warm.separate_layers == layer_count(checkpoint.config)
+    (step,) = checkpoint.settings.lineage.phases
+    assert (step.name, step.metrics) == (
+        "cross-attention left out",
+        {"validation nDCG@10 with it": 0.61},
+    )
+    same = (ranker / "model.safetensors").read_bytes() == (
+        target / "model.safetensors"
+    ).read_bytes()
+    assert same
+    pairs = [(Query("q", "a b"), Document("d", "b c")), (Query("q", "a b"), Document("e", "h i"))]
+    both = [Ranker.load(one).score(pairs) for one in (ranker, target)]
+    assert np.abs(both[0] - both[1]).max() < 0.1  # its gates are all but shut
+
+
+def test_only_a_trained_ranker_is_tried_without_cross_attention(tuning, monkeypatch):
+    from secondlook.workflows import tune_form
+
+    tried = SimpleNamespace(ranker=tuning.ranker, export=print, validated=lambda name: 0.7)
+    assert tune_form.try_separate(tried, "untuned", {"untuned": 0.6}) == {"untuned": 0.6}
+    make_separate(tuning.ranker("untuned"), tuning.ranker("trained"), 0.6)
+    assert tune_form.try_separate(tried, "trained", {"trained": 0.6}) == {"trained": 0.6}
+    tuning.ranker("trained").rename(tuning.ranker("elsewhere"))
+    tuning.ranker("untuned").rename(tuning.ranker("trained"))
+    assert tune_form.try_separate(tried, "trained", {"trained": 0.6}) == {
+        "trained": 0.6,
+        "separate": 0.7,
+    }
