@@ -72,8 +72,7 @@ def on_cluster(bench: Bench, name: str) -> dict[str, Any]:
     before = json.loads(inside.read_text("utf-8"))
     apart = {
         stage: {m: figures[stage][m] - before[stage][m] for m in MEASURES}
-        for stage in figures
-        if set(MEASURES) <= figures[stage].keys()
+        for stage in (*FIRST_STAGES, *(f"{stage} + ranker" for stage in FIRST_STAGES))
     }
     largest = max(abs(value) for one in apart.values() for value in one.values())
     return figures | {"against in process": apart, "largest difference": largest}

@@ -35,8 +35,8 @@ def _no_export(monkeypatch):
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
     """As it stands when the time is planned: an index, judgments, an untrained ranker."""
-    folder = tmp_path_factory.mktemp("begun")
-    data, stages = folder / "data", folder / "out" / "stages"
+    root = tmp_path_factory.mktemp("begun")
+    data, stages = root / "data", root / "out" / "stages"
     for folder in (data, stages / "used"):
         folder.mkdir(parents=True)
     texts = {f"d{n}": " ".join("abcdefghij"[n : n + 3]) for n in range(8)}
@@ -49,8 +49,8 @@ def begun(tmp_path_factory):
         (stages / "used" / f"{part}.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
     (stages / "plan.json").write_text(json.dumps({"depth": 5, "pairs_per_second": 100.0}))
     build_index(data / "corpus.jsonl", stages / "index")
-    warm(tiny.save(tiny.encoder(), folder / "base"), stages / "untuned")
-    return folder
+    warm(tiny.save(tiny.encoder(), root / "base"), stages / "untuned")
+    return root
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from secondlook.rank.fusion import Fusion, fuse_rankings
 from secondlook.recipe import Settings
 from secondlook.retrieve import open_index
 from secondlook.retrieve.folder import CARD
+from secondlook.retrieve.search_options import searched_with
 from secondlook.retrieve.vector_files import (
     ENCODER,
     FOLDER,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from secondlook.retrieve.engines import Engine
     from secondlook.retrieve.folder import IndexCard
     from secondlook.retrieve.index import Index
+    from secondlook.retrieve.search_options import SearchOptions
     from secondlook.retrieve.vector_files import VectorCard
     from secondlook.retrieve.vectors import Similarities
     from secondlook.types import Document, Query, Ranking
@@ -158,6 +160,17 @@ class HybridIndex:
             fuse_rankings(first, second, self.choice.fusion, k)
             for first, second in zip(words, near, strict=True)
         ]
+
+    @property
+    def parameters(self) -> tuple[str, ...] | None:
+        """What a search may set beside filters; None where the engine takes neither."""
+        return getattr(self.engine, "parameters", None)
+
+    def with_options(self, options: SearchOptions) -> HybridIndex:
+        """The same index searched by the engine alone, which knows fields; vectors know none."""
+        choice = self.choice.model_copy(update={"by": "bm25"})
+        engine = searched_with(self.engine, options)
+        return HybridIndex(engine, choice, self._open_vectors, self._load_encoder)
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The texts, in the order asked for."""

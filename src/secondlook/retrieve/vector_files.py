@@ -223,6 +223,17 @@ class VectorWriter:
         if monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES:
             self.save()
 
+    def doc_ids(self) -> list[str]:
+        """Of the documents that were added, those before an interruption included."""
+        for file in self._files.values():
+            file.flush()
+        lengths = np.fromfile(self.folder / "id_lengths.bin", np.uint32).tolist()
+        written, ends = (self.folder / IDS).read_bytes(), np.cumsum(lengths, dtype=np.int64)
+        return [
+            written[end - length : end].decode()
+            for end, length in zip(ends.tolist(), lengths, strict=True)
+        ]
+
     def save(self) -> None:
         """Bring to the disk what was added."""
         for file in self._files.values():

@@ -130,10 +130,11 @@ def attach_index(
     from secondlook.retrieve.attached import card_of
     from secondlook.retrieve.folder import CARD, write_card
     from secondlook.retrieve.search_index import SearchIndex
+    from secondlook.retrieve.vector_files import FOLDER
 
     target = Path(folder)
     refuse_to_overwrite(target / CARD, replace=replace)
-    if target.is_dir() and any(path.name != CARD for path in target.iterdir()):
+    if target.is_dir() and any(path.name not in (CARD, FOLDER) for path in target.iterdir()):
         raise IndexProblem(f"{target} holds something else; name another folder")
     given = {
         "name": index,

@@ -71,14 +71,20 @@ def add_vectors(
     """Encode every document of an index, so that it can be searched by vectors.
 
     `ranker` is a re-ranker made from a bi-encoder, or a bi-encoder: a folder or a hub id. A copy is
-    kept in the index folder, to encode queries. `corpus` must be what was indexed. After an
-    interruption the same call resumes; earlier vectors are replaced when the new ones are complete.
+    kept in the index folder, to encode queries. `corpus` must be what was indexed; for an attached
+    index it is that index itself, whose documents are read and to which nothing is written. After
+    an interruption the same call resumes; earlier vectors are replaced when the new ones are
+    complete.
     """
     from secondlook.data import read_corpus
     from secondlook.retrieve import open_index
 
     reported, folder = as_progress(progress), Path(index)
     engine = open_index(folder)
+    if engine.card.engine == "attached":
+        _refuse_corpus_of_attached(folder, corpus)
+        live: Any = engine
+        return make_vectors(folder, engine, live.documents(), ranker, precision, reported)
 
     def documents() -> Iterator[Document]:
         return read_corpus(str(corpus), corpus_format)
@@ -98,11 +104,15 @@ def make_vectors(
     precision: VectorPrecision,
     progress: Progress,
 ) -> VectorsResult:
-    """The same for documents that are known to be the index's."""
+    """The same for documents that are known to be the index's.
+
+    Those of an attached index may change at any time: they are always encoded anew.
+    """
     from secondlook.retrieve.vector_files import FOLDER, has_vectors, read_vector_card
     from secondlook.score.encoder_copy import identity
 
-    if has_vectors(index):
+    live = engine.card.engine == "attached"
+    if has_vectors(index) and not live:
         card = read_vector_card(index / FOLDER)
         made_of = card.source, card.precision, card.corpus
         if made_of == (identity(ranker), precision, engine.card.fingerprint):
@@ -115,6 +125,7 @@ def make_vectors(
         ranker,
         precision,
         progress,
+        live=live,
     )
     card = _finish(writer, encoder, engine.card.fingerprint, ranker, precision, progress)
     return VectorsResult(index, card, cut)
@@ -174,10 +185,13 @@ def encode_corpus(
     ranker: str | Path,
     precision: VectorPrecision,
     progress: Progress,
+    *,
+    live: bool = False,
 ) -> tuple[VectorWriter, VectorEncoder, int]:
     """Encode the documents into a folder in the making; how many were cut short.
 
-    `corpus` is their fingerprint.
+    `corpus` is their fingerprint. A resumed call skips as many documents as were encoded, or those
+    with the same ids where the corpus is `live`: there, another order or number is to be expected.
     """
     from secondlook.retrieve.vector_files import ENCODER, VectorWriter
     from secondlook.score.encoder_copy import copy_encoder, identity
@@ -190,7 +204,9 @@ def encode_corpus(
         if not own.is_dir() and not copy_encoder(ranker, own):
             progress.say("torch is used; for faster encoding: pip install 'secondlook[export]'")
         encoder = VectorEncoder.load(own)
-    rest, cut = islice(documents, writer.documents, None), 0
+    rest, cut = islice(documents, 0 if live else writer.documents, None), 0
+    if live:
+        rest = _unseen(rest, set(writer.doc_ids()))
     with progress.counting("encoding", "documents", total) as advance:
         advance(writer.documents)
         try:
@@ -203,6 +219,24 @@ def encode_corpus(
             writer.close()
             raise
     return writer, encoder, cut
+
+
+def _unseen(documents: Iterable[Document], seen: set[str]) -> Iterator[Document]:
+    """The documents whose ids were not seen, each once."""
+    for document in documents:
+        if document.id not in seen:
+            seen.add(document.id)
+            yield document
+
+
+def _refuse_corpus_of_attached(folder: Path, corpus: str | Path) -> None:
+    from secondlook.errors import WrongArgument
+
+    if Path(corpus).resolve() != folder.resolve():
+        raise WrongArgument(
+            f"{folder} is an attached index, which gives its own documents: name it as the corpus, "
+            f"too (secondlook index {folder} {folder} --vectors RANKER)"
+        )
 
 
 def stored_scorer_of(index: Index, ranker: str | Path) -> VectorScorer | None:

@@ -1,0 +1,121 @@
+"""Vectors of an index that somebody else fills: kept in our folder alone."""
+
+from __future__ import annotations
+
+import pytest
+
+import tiny
+from secondlook.errors import WrongArgument
+from secondlook.retrieve.engines import ENGINES
+from secondlook.retrieve.folder import IndexCard, read_card, write_card
+from secondlook.retrieve.hybrid import HybridIndex
+from secondlook.retrieve.memory import MemoryIndex
+from secondlook.retrieve.search_options import SearchOptions
+from secondlook.types import Document, Query
+from secondlook.workflows.index import build_index
+from secondlook.workflows.open_index import open_index
+from secondlook.workflows.vectors import add_vectors
+
+FILLED: list[Document] = []
+"""What the owner of the index has put there so far."""
+
+
+class Attached:
+    """A foreign index: its documents come in the owner's order, and it can only be read."""
+
+    parameters = ("brand",)
+    options = SearchOptions()
+
+    def __init__(self, card):
+        self.card = card
+
+    @classmethod
+    def open(cls, folder):
+        return cls(read_card(folder))
+
+    def documents(self):
+        return iter(list(FILLED))
+
+    def retrieve(self, queries, k):
+        return MemoryIndex(FILLED).retrieve(queries, k)
+
+    def fetch(self, doc_ids):
+        return MemoryIndex(FILLED).fetch(doc_ids)
+
+    def verify(self):
+        pass
+
+    def with_options(self, options):
+        narrowed = Attached(self.card)
+        narrowed.options = options
+        return narrowed
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("secondlook.score.encoder_copy.can_export_encoder", lambda: False)
+    monkeypatch.setitem(ENGINES._loaded, "attached", Attached)
+    FILLED[:] = [Document(f"d{n}", " ".join("abcdefgh"[n : n + 3])) for n in range(6)]
+    card = IndexCard(engine="attached", settings={}, documents=6, fingerprint="attached:1")
+    write_card(tmp_path / "shop", card)
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    return tmp_path / "shop"
+
+
+def vectors_of(folder):
+    index = open_index(folder, by="vectors").engine
+    assert isinstance(index, HybridIndex)
+    return index
+
+
+def ids(index, text, k=10):
+    return {hit.doc_id for hit in index.retrieve([Query("q", text)], k)[0].hits}
+
+
+def test_its_documents_are_read_and_only_our_folder_is_written_to(folder):
+    before = (folder / "index.json").read_bytes()
+    build_index(folder, folder, vectors=folder.parent / "base")
+    assert (folder / "index.json").read_bytes() == before
+    assert {path.name for path in folder.iterdir()} >= {"index.json", "vectors"}
+    assert ids(vectors_of(folder), "z") == {f"d{n}" for n in range(6)}  # BM25 finds none
+
+
+def test_a_live_index_that_changed_meanwhile_is_encoded_by_ids(folder, monkeypatch):
+    """Interrupted after two batches of two; then a document is put before all, and one twice."""
+    from secondlook.score.vectors import VectorEncoder
+
+    monkeypatch.setattr("secondlook.workflows.vectors._AT_ONCE", 2)
+    encoded, real = [], VectorEncoder.documents
+
+    def documents(self, some):
+        if len(encoded) == 4:
+            encoded.append("interrupted")
+            raise KeyboardInterrupt
+        encoded.extend(document.id for document in some)
+        return real(self, some)
+
+    monkeypatch.setattr(VectorEncoder, "documents", documents)
+    with pytest.raises(KeyboardInterrupt):
+        add_vectors(folder, folder, folder.parent / "base")
+    FILLED[:] = [Document("new", "x y"), *FILLED[::-1], FILLED[0]]
+    result = add_vectors(folder, folder, folder.parent / "base")
+    assert encoded == ["d0", "d1", "d2", "d3", "interrupted", "new", "d5", "d4"]
+    assert result.card.documents == 7
+    assert ids(vectors_of(folder), "x") == {"new", *(f"d{n}" for n in range(6))}
+    FILLED.append(Document("later", "p q"))
+    assert add_vectors(folder, folder, folder.parent / "base").card.documents == 8
+
+
+def test_another_corpus_is_refused(folder):
+    with pytest.raises(WrongArgument, match="gives its own documents"):
+        add_vectors(folder, folder.parent / "corpus.jsonl", folder.parent / "base")
+
+
+def test_a_search_with_filters_goes_by_the_engine_alone(folder):
+    add_vectors(folder, folder, folder.parent / "base")
+    index = vectors_of(folder)
+    assert index.parameters == ("brand",)
+    filters = SearchOptions(filters=({"term": {"brand": "acme"}},))
+    narrowed = index.with_options(filters)
+    assert narrowed.engine.options == filters
+    assert ids(narrowed, "z") == set()  # not by vectors, which know no brand
