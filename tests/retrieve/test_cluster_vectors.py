@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import tiny
 from opensearch_cluster import FULL_OPENSEARCH, Cluster, Unavailable
+from secondlook.cli import app
+from secondlook.data import read_run
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
 from secondlook.retrieve.cluster import VectorField
 from secondlook.retrieve.cluster_vectors import ClusterVectors, as_json, vector_field
@@ -184,6 +188,46 @@ def test_a_real_cluster_finds_the_nearest(one_with_knn, tmp_path):
     assert ids(vectors.retrieve([Query("q", "")], query, 1)[0]) == ["new"]
     with pytest.raises(IndexProblem, match="holds no vectors of tiny"):
         index.vector_search(card("sha256:another"))
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_the_command_line_makes_both_on_a_cluster(one_with_knn, tmp_path, monkeypatch):
+    """`index --engine opensearch --vectors`, `retrieve --by`; then vectors of it, attached."""
+    monkeypatch.setattr("secondlook.score.encoder_copy.can_export_encoder", lambda: False)
+    texts = {f"d{n}": " ".join("abcdefghij"[n : n + 3]) for n in range(8)}
+    lines = [json.dumps({"_id": key, "text": text}) for key, text in texts.items()]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a b"}\n')
+    base = tiny.save(tiny.encoder(), tmp_path / "base")
+
+    def run(*words):
+        done = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    def found(index, by):
+        run("retrieve", index, tmp_path / "queries.jsonl", "--by", by, "-k", 8, "-o", tmp_path / by)
+        (ranking,) = read_run(tmp_path / by)
+        (tmp_path / by).unlink()
+        return ranking
+
+    url = one_with_knn.urls[0]
+    on_cluster, here, attached = (tmp_path / name for name in ("knn", "here", "attached"))
+    run("index", tmp_path / "corpus.jsonl", on_cluster, "--engine", "opensearch", "--url", url,
+        "--vectors", base)  # fmt: skip
+    run("index", tmp_path / "corpus.jsonl", here, "--vectors", base)
+    assert set(ids(found(on_cluster, "bm25"))) == {"d0", "d1"}
+    for by in ("vectors", "hybrid"):
+        same = found(here, by)
+        assert ids(found(on_cluster, by)) == ids(same)
+        assert len(same.hits) == 8
+    before = one_with_knn.get(0, "/knn/_stats/indexing")["_all"]["total"]["indexing"]
+    run("attach", attached, "--url", url, "--index", "knn", "--text", "{{text}}")
+    run("index", attached, attached, "--vectors", base)
+    assert ids(found(attached, "vectors")) == ids(found(here, "vectors"))
+    after = one_with_knn.get(0, "/knn/_stats/indexing")["_all"]["total"]["indexing"]
+    assert after == before  # nothing was written there
 
 
 @pytest.fixture

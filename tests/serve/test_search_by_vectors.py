@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import httpx
 import pytest
 
@@ -9,8 +12,12 @@ import tiny
 from invented import write_deep_sea
 from secondlook.score.ranker import Ranker
 from secondlook.score.torch_backend import TorchBackend
+from secondlook.serve.by_vectors import VectorScoring
 from secondlook.serve.index import ServedIndex
+from secondlook.serve.metrics import Metrics
+from secondlook.serve.queue import ScoringQueue
 from secondlook.serve.serving import Serving
+from secondlook.types import Document, Query
 from secondlook.workflows.index import build_index
 from secondlook.workflows.warm import warm
 from served import listening
@@ -75,3 +82,46 @@ def test_another_ranker_reads_the_documents(data):
 def test_the_first_stage_of_the_server_is_hybrid_where_there_are_vectors(data):
     answer, _ = ask(serving(data, "half"), query="bogus")  # no document has the word
     assert len(answer["hits"]) == 5
+
+
+def test_a_short_deadline_lets_vectors_choose_what_the_ranker_scores(data, monkeypatch):
+    """The ranker scores two of the candidates: those nearest to the query's vector."""
+    monkeypatch.setattr("secondlook.serve.queue.ScoringQueue.affordable", lambda *_: 2)
+    served = serving(data, "half")
+    answer, figures = ask(served, k=6)
+    assert answer["cascade"] == 2
+    assert answer["partial"]
+    assert not answer["by_vectors"]
+    texts = [Document(hit["id"], hit["text"], hit["title"]) for hit in answer["hits"]]
+    query = Query("q", WORDS)
+    order = VectorScoring(ServedIndex.at(data / "index")).nearest_first(query, texts)
+    nearest = [texts[place].id for place in order]
+    scored = [hit["id"] for hit in answer["hits"] if hit["raw_score"] is not None]
+    assert set(scored) == set(nearest[:2])
+    assert [hit["id"] for hit in answer["hits"][2:]] == nearest[2:]
+    assert 'secondlook_cascade_documents_sum{ranker="half"} 2.0' in figures
+    ranker = Ranker.load(data / "half", device="cpu")
+    by_id = {one.id: one for one in texts}
+    expected = ranker.score([(query, by_id[doc_id]) for doc_id in scored])
+    given = [hit["raw_score"] for hit in answer["hits"][:2]]
+    assert given == pytest.approx(expected, abs=1e-4)
+
+
+def test_with_time_for_all_there_is_no_cascade(data):
+    answer, figures = ask(serving(data, "half"), k=6)
+    assert answer["cascade"] is None
+    assert not answer["partial"]
+    assert "secondlook_cascade_documents_sum" not in figures
+
+
+def test_what_can_be_scored_in_a_time_goes_by_the_speed_seen():
+    queue = ScoringQueue(SimpleNamespace(), "r", 100, Metrics())
+    try:
+        assert queue.affordable(time.monotonic() + 5) is None
+        queue._speed.learn(seconds=2.0, pairs=100, tokens=1, characters=1)
+        assert queue.affordable(time.monotonic() + 2) == pytest.approx(80, abs=2)
+        queue._waiting = 40
+        assert queue.affordable(time.monotonic() + 2) == pytest.approx(60, abs=2)
+        assert queue.affordable(time.monotonic() - 1) == 1
+    finally:
+        queue.close()

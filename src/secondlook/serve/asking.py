@@ -5,7 +5,8 @@ from typing import Annotated
 
 from fastapi import Header, Request, Response
 
-from secondlook.serve.serving import SecondLook, Serving, unless_gone
+from secondlook.serve.outcome import SecondLook
+from secondlook.serve.serving import Serving, unless_gone
 from secondlook.types import Document, Query
 
 Deadline = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secondlook.retrieve.hybrid import HybridIndex
+from secondlook.retrieve.vectors import pooled
 from secondlook.score.vector_scorer import stored_scorer
 from secondlook.score.vectors import VectorEncoder
 from secondlook.serve.outcome import Outcome
@@ -44,6 +45,22 @@ class VectorScoring:
             return _outcome(scored, ranker, documents)
 
         return self._index.use(score)
+
+    def nearest_first(self, query: Query, documents: Sequence[Document]) -> list[int]:
+        """Places of the documents by how near their vectors are to the query's.
+
+        Empty where the index has no vectors; raises MissingDocument likewise.
+        """
+
+        def order(index: Index) -> list[int]:
+            if not isinstance(index, HybridIndex):
+                return []
+            vectors = index.encoder.query_vectors([query])
+            (found,) = index.vectors.similarities(vectors, [[one.id for one in documents]])
+            near = pooled(found, index.vectors.card.windows)
+            return np.argsort(-near, kind="stable").tolist()  # type: ignore[no-any-return]
+
+        return self._index.use(order)
 
     def _scorer(self, index: Index, source: str, ranker: Ranker) -> VectorScorer | None:
         """Found out once for each index and ranker: fingerprints take the reading of weights."""

@@ -9,6 +9,7 @@ from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, reranked, serving_of
 from secondlook.serve.body import StrictRoute
 from secondlook.serve.described import is_uncalibrated, max_length
+from secondlook.serve.outcome import SecondLook
 from secondlook.serve.problems import documented
 from secondlook.serve.schemas import (
     QUERY,
@@ -20,7 +21,6 @@ from secondlook.serve.schemas import (
     Unit,
     example,
 )
-from secondlook.serve.serving import SecondLook
 
 router = APIRouter(route_class=StrictRoute, tags=["rerank"])
 SHAPE = ApiShape(router)

@@ -67,6 +67,12 @@ class Metrics:
         self.vector_documents = counter(
             "vector_documents", "Documents scored from vectors of the index.", "ranker"
         )
+        self.cascade_documents = histogram(
+            "cascade_documents",
+            "Candidates of a search that were scored, of more, for lack of time; by vectors.",
+            "ranker",
+            buckets=_SIZES,
+        )
         self.truncated = counter("truncated_documents", "Documents cut short.", "ranker")
         self.partials = counter("partial_answers", "Answered before all was scored.", "ranker")
         self.refused = counter("refused", "Requests turned away.", "status")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from secondlook.score.open_ranker import AnyRanker
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +52,29 @@ class Outcome:
             tokens=np.where(first, self.tokens, 0),
         )
 
+    def placed(self, places: Sequence[int], size: int) -> Outcome:
+        """The same among `size` pairs, of which these were scored: the first one at `places[0]`."""
+        at = np.asarray(places, np.intp)
+
+        def spread(values: NDArray[Any]) -> NDArray[Any]:
+            among = np.zeros(size, values.dtype)
+            among[at] = values
+            return among
+
+        passages, windows = [(0, 0)] * size, [0] * size
+        for place, passage, count in zip(places, self.passages, self.windows, strict=True):
+            passages[place], windows[place] = passage, count
+        return Outcome(
+            scored=spread(self.scored),
+            scores=spread(self.scores),
+            cut=spread(self.cut),
+            cut_query=spread(self.cut_query),
+            passages=passages,
+            windows=windows,
+            tokens=spread(self.tokens),
+            failure=self.failure,
+        )
+
     @property
     def partial(self) -> bool:
         """Whether the deadline came before the last score."""
@@ -56,3 +83,30 @@ class Outcome:
     def order(self) -> list[int]:
         """The pairs best first; those without a score last, in the order they were given."""
         return np.lexsort((-self.scores, ~self.scored)).tolist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SecondLook:
+    """A request's documents, scored."""
+
+    ranker: AnyRanker
+    name: str
+    outcome: Outcome
+    by_vectors: bool = False
+    """Whether the scores come from the index's vectors."""
+    cascade: tuple[int, ...] = ()
+    """All documents, nearest to the query's vector first, where time allowed only the first of
+    them to be scored; empty where there was time for all, or where there are no vectors."""
+
+    @property
+    def relevance_scores(self) -> NDArray[np.float32]:
+        """From 0 to 1, as `Ranker.predict` gives them; 0 where there is none."""
+        scores = self.ranker.relevance(self.outcome.scores)
+        return np.where(self.outcome.scored, scores, np.float32(0))
+
+    @property
+    def raw_scores(self) -> NDArray[np.float32]:
+        """What has no score gets the lowest that was given, so that the order holds."""
+        outcome = self.outcome
+        lowest = outcome.scores[outcome.scored].min(initial=np.inf) if outcome.scored.any() else 0.0
+        return np.where(outcome.scored, outcome.scores, np.float32(lowest))

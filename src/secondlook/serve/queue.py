@@ -42,6 +42,9 @@ encoded and begun."""
 _POLL = 0.01
 """Seconds between two looks whether the threads have ended."""
 
+_SURE = 0.8
+"""The share of what could be scored in a time that can be counted on."""
+
 _MEMORY = 0.8
 """How much of what was learned of speed is kept when a new chunk was timed."""
 
@@ -158,6 +161,17 @@ class ScoringQueue:
     def alive(self) -> bool:
         """Whether anybody takes pairs from it."""
         return any(thread.is_alive() for thread in self._threads)
+
+    def affordable(self, until: float) -> int | None:
+        """How many more pairs can be scored until then, going by the chunks so far; None: unknown.
+
+        Pairs of other requests that wait already are scored in turns with new ones.
+        """
+        speed = self._speed.pairs_per_second
+        if not speed:
+            return None
+        seconds = max(0.0, until - time.monotonic())
+        return max(1, int(_SURE * seconds * speed) - self._waiting // 2)
 
     async def score(self, pairs: Sequence[Pair], until: float) -> Outcome:
         """What is scored when all is, or when `time.monotonic()` comes to `until`.

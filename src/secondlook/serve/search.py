@@ -16,9 +16,10 @@ from secondlook.retrieve.search_options import SearchOptions
 from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, jot, serving_of
 from secondlook.serve.body import StrictRoute
+from secondlook.serve.outcome import SecondLook
 from secondlook.serve.problems import Refused, documented
 from secondlook.serve.schemas import QUERY, TEXTS, CohereError, ModelName, Unit, example
-from secondlook.serve.serving import SecondLook, unless_gone
+from secondlook.serve.serving import unless_gone
 from secondlook.types import Document, Query, Ranking
 
 router = APIRouter(route_class=StrictRoute, tags=["search"])
@@ -116,6 +117,9 @@ class SearchAnswer(BaseModel):
     partial: bool
     by_vectors: bool = False
     """Whether scores were computed from stored document vectors, without reading the documents."""
+    cascade: int | None = None
+    """How many candidates the ranker scored, the nearest by document vectors, where the deadline
+    left no time for all `found`; the others stand last, nearest first. Else none."""
     first_look_ms: float
     second_look_ms: float
     query_marks: list[WordMark] | None = None
@@ -147,7 +151,8 @@ async def search(request: Request, body: SearchRequest, seconds: Deadline = None
     """Find the best hits of the index, and rank them.
 
     Every hit has both ranks and both scores. Where the deadline came before the last score, hits
-    without one stand last, in the first stage's order, and the answer is `partial`.
+    without one stand last, in the first stage's order, and the answer is `partial`. An index with
+    vectors chooses then what is scored (`cascade`).
     """
     return await unless_gone(request.receive, _search(request, body, seconds))
 
@@ -189,6 +194,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
         score_meaning=look.ranker.score_meaning,
         partial=look.outcome.partial,
         by_vectors=look.by_vectors,
+        cascade=int(look.outcome.scored.sum()) if look.cascade else None,
         first_look_ms=round(1000 * (between - began), 3),
         second_look_ms=round(1000 * took, 3),
         query_marks=query_marks,
@@ -236,7 +242,8 @@ def _hits(found: Ranking, texts: list[Document], look: SecondLook, k: int) -> li
     final = second_look(first, outcome.scores[scored], look.ranker.fusion)
     order: list[tuple[int, float | None]]
     order = [(places[hit.doc_id], hit.score) for hit in final.hits]
-    order += [(int(place), None) for place in np.flatnonzero(~outcome.scored)]
+    rest = look.cascade or range(len(texts))
+    order += [(place, None) for place in rest if not outcome.scored[place]]
     hits = []
     for rank, (place, final_score) in enumerate(order[:k], start=1):
         document = texts[place]

@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-import numpy as np
-
 from secondlook.errors import (
     EngineProblem,
     QueryRefused,
@@ -25,6 +23,7 @@ from secondlook.serve.by_vectors import VectorScoring
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.metrics import Metrics
+from secondlook.serve.outcome import SecondLook
 from secondlook.serve.problems import Refused
 from secondlook.serve.queue import QueueFull, ScoringFailed, ScoringQueue
 from secondlook.serve.spans import span
@@ -33,7 +32,6 @@ from secondlook.serve.threads import Threads
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from numpy.typing import NDArray
     from starlette.types import Receive
 
     from secondlook.explain import Mark
@@ -78,30 +76,6 @@ class Explainer(Protocol):
     ) -> tuple[list[Mark], list[list[Mark]]]:
         """The words to point out in the query and in each text."""
         ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SecondLook:
-    """A request's documents, scored."""
-
-    ranker: AnyRanker
-    name: str
-    outcome: Outcome
-    by_vectors: bool = False
-    """Whether the scores come from the index's vectors."""
-
-    @property
-    def relevance_scores(self) -> NDArray[np.float32]:
-        """From 0 to 1, as `Ranker.predict` gives them; 0 where there is none."""
-        scores = self.ranker.relevance(self.outcome.scores)
-        return np.where(self.outcome.scored, scores, np.float32(0))
-
-    @property
-    def raw_scores(self) -> NDArray[np.float32]:
-        """What has no score gets the lowest that was given, so that the order holds."""
-        outcome = self.outcome
-        lowest = outcome.scores[outcome.scored].min(initial=np.inf) if outcome.scored.any() else 0.0
-        return np.where(outcome.scored, outcome.scores, np.float32(lowest))
 
 
 @dataclass(eq=False)
@@ -176,28 +150,54 @@ class Serving:
     ) -> SecondLook:
         """Score the documents, as many as can be until the deadline.
 
-        Those of the index (`indexed`) from its vectors, where they are the ranker's own.
+        Those of the index (`indexed`) from its vectors, where they are the ranker's own. Where
+        they are another's, and time is too short for all, the nearest ones are scored.
         """
         queue = self.queues[name]  # asked at once, so that a reload cannot close it before
-        if indexed and self.index is not None and not isinstance(queue.ranker, RemoteRanker):
+        order, kept = list[int](), list[int]()
+        if indexed and self.index is not None and isinstance(queue, ScoringQueue):
             stored = await self._by_vectors(name, queue.ranker, query, documents, until)
             if stored is not None:
                 self.metrics.documents.labels(name).inc(len(documents))
                 self.metrics.vector_documents.labels(name).inc(len(documents))
                 return SecondLook(queue.ranker, name, stored, by_vectors=True)
+            order, kept = await self._cascade(queue, query, documents, until)
         with span("second look"):
             try:
-                outcome = await queue.score([(query, document) for document in documents], until)
+                scored = [documents[place] for place in kept] if kept else documents
+                outcome = await queue.score([(query, document) for document in scored], until)
             except QueueFull as full:
                 raise Refused(429, str(full), retry_after=full.seconds) from full
             except ScoringFailed as failure:
                 LOGGER.exception("scoring failed", exc_info=failure)
                 raise Refused(500, f"{failure}; the server's log says why") from failure
+        if kept:
+            outcome = outcome.placed(kept, len(documents))
         self.metrics.documents.labels(name).inc(int(outcome.scored.sum()))
         self.metrics.truncated.labels(name).inc(int((outcome.cut > 0).sum()))
         if outcome.partial:
             self.metrics.partials.labels(name).inc()
-        return SecondLook(queue.ranker, name, outcome)
+        return SecondLook(queue.ranker, name, outcome, cascade=tuple(order))
+
+    async def _cascade(
+        self, queue: ScoringQueue, query: Query, documents: Sequence[Document], until: float
+    ) -> tuple[list[int], list[int]]:
+        """The places of documents nearest first, by the index's vectors, and of those to score.
+
+        Both are empty where there is time for all, or where there are no vectors.
+        """
+        affordable = queue.affordable(until)
+        if affordable is None or affordable >= len(documents):
+            return [], []
+        work = self._engine.run(lambda: self._vectors.nearest_first(query, documents))
+        try:
+            order = await asyncio.wait_for(work, until - time.monotonic())
+        except (TimeoutError, SecondlookError) as problem:  # then as the first stage has them
+            LOGGER.warning("no cascade", extra={"facts": {"problem": repr(problem)}})
+            return [], []
+        if order:
+            self.metrics.cascade_documents.labels(queue.name).observe(affordable)
+        return order, order[:affordable]
 
     async def _by_vectors(
         self,

@@ -204,9 +204,10 @@ def encode_corpus(
         if not own.is_dir() and not copy_encoder(ranker, own):
             progress.say("torch is used; for faster encoding: pip install 'secondlook[export]'")
         encoder = VectorEncoder.load(own)
-    rest, cut = islice(documents, 0 if live else writer.documents, None), 0
+    rest: Iterator[Document] = islice(documents, 0 if live else writer.documents, None)
     if live:
         rest = _unseen(rest, set(writer.doc_ids()))
+    cut = 0
     with progress.counting("encoding", "documents", total) as advance:
         advance(writer.documents)
         try:
