@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import random
 
+import numpy as np
 import pytest
 
 import tiny
 from command_line import in_process as secondlook
 from invented import write_deep_sea
 from secondlook.errors import IndexProblem
-from secondlook.retrieve.hybrid import read_choice
-from secondlook.types import Hit, Ranking
-from secondlook.workflows.choose_first_stage import choose_first_stage, compare_first_stages
+from secondlook.retrieve.hybrid import FirstStageChoice, HybridIndex, read_choice
+from secondlook.types import Hit, Query, Ranking
+from secondlook.workflows.choose_first_stage import (
+    choose_first_stage,
+    compare_feedback,
+    compare_first_stages,
+)
 from secondlook.workflows.index import build_index
 from secondlook.workflows.open_index import open_index
 
@@ -81,4 +86,56 @@ def test_an_index_is_searched_as_it_was_tuned(tmp_path, monkeypatch):
     assert (told["by"], told["stored"]) == (tried.choice.by, True)
     assert read_choice(index) == tried.choice
     assert open_index(index).engine.choice.by == tried.choice.by
-    assert "BM25" in secondlook("fuse", "index", index, queries, qrels, "--dry-run")
+    assert "BM25" in secondlook("fuse", "index", index, queries, qrels, "--dry-run", "--feedback")
+
+
+@pytest.mark.parametrize("by", ["vectors", "hybrid"])
+def test_feedback_is_kept_only_where_it_is_surely_better(by):
+    rng = random.Random(2)
+    words = rankings(dict.fromkeys(QUERIES, 10), "a")
+    near = rankings({query: rng.randrange(3, 6) for query in QUERIES}, "b")
+    better = rankings({query: rng.randrange(2) for query in QUERIES}, "b")
+    choice = FirstStageChoice(by=by, weight=0.05, scale="min-max", measure="nDCG@10")
+    kept = compare_feedback(words, near, better, QRELS, 10, choice)
+    assert kept.feedback == 0.3
+    assert kept.figures["chosen, with feedback"] > kept.figures["chosen, without feedback"]
+    for no_better in (near, rankings({query: rng.randrange(3, 6) for query in QUERIES}, "b")):
+        assert compare_feedback(words, near, no_better, QRELS, 10, choice).feedback == 0
+
+
+def test_feedback_moves_the_query_towards_its_nearest_documents(tmp_path):
+    """Two clusters of vectors: what is near the nearest documents comes before what is not."""
+    angles = {"a": 10, "b": 20, "c": 30, "d": -25}  # of the documents; the query's is 0
+    vectors = Circle(angles)
+    index = HybridIndex(
+        None, FirstStageChoice(by="vectors"), lambda: vectors, lambda: Circle({"q": 0})
+    )
+    query = [Query("q", "")]
+    assert [hit.doc_id for hit in index.retrieve(query, 4)[0].hits] == ["a", "b", "d", "c"]
+    index.choice = FirstStageChoice(by="vectors", feedback=0.9)
+    assert [hit.doc_id for hit in index.retrieve(query, 4)[0].hits] == ["a", "b", "c", "d"]
+    assert np.linalg.norm(vectors.asked, axis=1) == pytest.approx([1.0])
+
+
+class Circle:
+    """Vectors of documents by their angles, in degrees."""
+
+    def __init__(self, angles):
+        self.ids = list(angles)
+        turns = np.radians(list(angles.values()))
+        self.rows = np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+
+    def query_vectors(self, queries):
+        return self.rows[: len(queries)]
+
+    def retrieve(self, queries, vectors, k):
+        self.asked = vectors
+        scores = vectors @ self.rows.T
+        return [
+            Ranking.of(query.id, map(Hit, self.ids, own.tolist()))
+            for query, own in zip(queries, scores, strict=True)
+        ]
+
+    def read(self, doc_ids):
+        rows = self.rows[[self.ids.index(one) for one in doc_ids]]
+        return rows, np.ones(len(rows), np.int64)

@@ -21,13 +21,21 @@ def index(
     ] = "nDCG@10",
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation.", min=2)] = 5,
     seed: Annotated[int, typer.Option(help="Random seed of the split into folds.", min=0)] = 0,
+    feedback: Annotated[
+        bool,
+        typer.Option(
+            "--feedback",
+            help="Also try to move the query's vector towards its nearest documents'.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option(help="Only measure; do not modify the index.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Tune how an index with vectors is searched: by BM25, by vectors, or by both (hybrid).
 
     Tries BM25 alone, vectors alone, and both together with many weights and three normalisations.
-    Anything but BM25 alone must be better by more than two standard errors. `retrieve`, `search`
+    Anything but BM25 alone must be better by more than two standard errors; so must relevance
+    feedback (--feedback), which searches by vectors twice for each query. `retrieve`, `search`
     and `serve` then search as the result says, unless told otherwise with --by.
 
     [bold]Example[/bold]
@@ -45,6 +53,7 @@ def index(
         measure=measure,
         folds=folds,
         seed=seed,
+        feedback=feedback,
         dry_run=dry_run,
         progress=Bars(),
     )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 By = Literal["bm25", "vectors", "hybrid"]
 _CHOICE = "first_stage.json"
+_FEEDBACK_DOCUMENTS = 8
 _LEAST_DEPTH = 100
 """Hits of each part that are fused, however few are asked for: so the first ten are the same."""
 
@@ -52,6 +53,8 @@ class FirstStageChoice(Settings):
     weight: float = Field(default=0.5, ge=0, le=1)
     """Of BM25's score; the rest is the vectors'."""
     scale: Literal["min-max", "z", "ranks", "raw"] = "ranks"
+    feedback: float = Field(default=0.0, ge=0, lt=1)
+    """How far the query's vector is moved towards those of its nearest documents; 0: not at all."""
     measure: str = ""
     figures: dict[str, float] = Field(default_factory=dict)
     """The measure by each first stage, cross-validated."""
@@ -103,6 +106,15 @@ class BothAtOnce(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsVectors(Protocol):
+    """Where stored vectors can be had back, as they can from a folder."""
+
+    def read(self, doc_ids: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """All rows of these documents, one after the other, and how many each has."""
+        ...
+
+
 class HybridIndex:
     """An index with vectors: searched by them, by BM25, or by both.
 
@@ -148,6 +160,8 @@ class HybridIndex:
         if not queries or self.choice.by == "bm25":
             return self.engine.retrieve(queries, k)
         vectors = self.encoder.query_vectors(queries)
+        if self.choice.feedback:
+            vectors = self._moved(queries, vectors)
         if self.choice.by == "vectors":
             return self.vectors.retrieve(queries, vectors, k)
         depth = max(k, _LEAST_DEPTH)
@@ -160,6 +174,20 @@ class HybridIndex:
             fuse_rankings(first, second, self.choice.fusion, k)
             for first, second in zip(words, near, strict=True)
         ]
+
+    def _moved(self, queries: Sequence[Query], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Pseudo-relevance feedback (Rocchio): towards the mean of the nearest documents."""
+        import numpy as np
+
+        stored, share = self.vectors, self.choice.feedback
+        if not isinstance(stored, ReadsVectors):
+            raise IndexProblem("a cluster does not give vectors back: tune without feedback")
+        moved = np.empty_like(vectors)
+        for number, near in enumerate(stored.retrieve(queries, vectors, _FEEDBACK_DOCUMENTS)):
+            rows, _ = stored.read([hit.doc_id for hit in near.hits])
+            towards = (1 - share) * vectors[number] + share * rows.mean(axis=0)
+            moved[number] = towards / np.linalg.norm(towards)
+        return moved
 
     @property
     def parameters(self) -> tuple[str, ...] | None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from secondlook.retrieve.hybrid import FirstStageChoice
     from secondlook.types import Qrels, Ranking
 
+_FEEDBACK = 0.3
+"""The middle of the good region, found on TREC DL 2021 (docs/results/training.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class FirstStageResult:
@@ -35,6 +38,8 @@ class FirstStageResult:
         chosen: str = choice.by
         if choice.by == "hybrid":
             chosen += f", BM25 weight {choice.weight:.2f}, scale {choice.scale}"
+        if choice.feedback:
+            chosen += f", feedback {choice.feedback:g}"
         kept = "" if self.stored else " (not stored)"
         lines.append(f"{self.index}: {chosen} (p = {self.p:.3f} against BM25){kept}")
         return "\n".join(lines)
@@ -54,14 +59,17 @@ def choose_first_stage(
     measure: str = "nDCG@10",
     folds: int = 5,
     seed: int = 0,
+    feedback: bool = False,
     dry_run: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> FirstStageResult:
     """Find out by judgments how an index with vectors is best searched, and store it there.
 
     BM25 alone, vectors alone, and their fusion with many weights and scales are tried on the top
-    `k` of each. Anything but BM25 alone must be better by more than two standard errors. Searches
-    of the index go by the result from then on; with `dry_run` nothing is stored.
+    `k` of each. Anything but BM25 alone must be better by more than two standard errors. With
+    `feedback`, what was chosen is tried with the query's vector moved towards its nearest
+    documents', too, and that is kept if it is better by as much. Searches of the index go by the
+    result from then on; with `dry_run` nothing is stored.
     """
     from secondlook.data import read_qrels, read_queries
     from secondlook.retrieve.hybrid import HybridIndex, write_choice
@@ -80,6 +88,11 @@ def choose_first_stage(
     near = list(reported.track(nearest, "retrieving by vectors", "queries", total=total))
     with reported.busy("trying fusions"):
         choice, p = compare_first_stages(words, near, judged, k, measure, folds=folds, seed=seed)
+    if feedback and choice.by != "bm25":
+        by_vectors.choice = by_vectors.choice.model_copy(update={"feedback": _FEEDBACK})
+        nearest = rankings_of(by_vectors, wanted, k)
+        moved = list(reported.track(nearest, "trying feedback", "queries", total=total))
+        choice = compare_feedback(words, near, moved, judged, k, choice)
     if not dry_run:
         write_choice(folder, choice)
     return FirstStageResult(folder, choice, len(wanted), p, stored=not dry_run)
@@ -99,7 +112,7 @@ def compare_first_stages(
     import numpy as np
 
     from secondlook.evaluate.cross_validation import cross_validate
-    from secondlook.evaluate.measures import evaluate, refuse_strangers
+    from secondlook.evaluate.measures import refuse_strangers
     from secondlook.evaluate.significance import t_test
     from secondlook.rank.fusion import Fusion, fuse_rankings
     from secondlook.retrieve.hybrid import FirstStageChoice
@@ -110,15 +123,10 @@ def compare_first_stages(
     tried = [FirstStageChoice(by="bm25"), FirstStageChoice(by="vectors")]
     tried += [FirstStageChoice(weight=one.weight, scale=one.scale) for one in fusions]
 
-    def values(rankings: Sequence[Ranking]) -> list[float]:
-        (per_query,) = evaluate(qrels, rankings, [measure]).per_query.values()
-        return list(per_query.values())
-
-    rows = [values(words), values(near)]
-    rows += [
-        values([fuse_rankings(a, b, one, k) for a, b in zip(words, near, strict=True)])
-        for one in fusions
-    ]
+    rows = [_values(words, qrels, measure), _values(near, qrels, measure)]
+    for one in fusions:
+        fused = [fuse_rankings(a, b, one, k) for a, b in zip(words, near, strict=True)]
+        rows.append(_values(fused, qrels, measure))
     scores = np.array(rows)  # [ways, queries]
     simple = np.arange(len(tried)) == 0
     tuned = cross_validate(scores, simple, folds, np.random.default_rng(seed))
@@ -133,3 +141,42 @@ def compare_first_stages(
         update={"measure": measure, "figures": {n: float(value) for n, value in figures.items()}}
     )
     return choice, t_test(tuned.held_out - scores[0])
+
+
+def compare_feedback(
+    words: Sequence[Ranking],
+    near: Sequence[Ranking],
+    moved: Sequence[Ranking],
+    qrels: Qrels,
+    k: int,
+    choice: FirstStageChoice,
+) -> FirstStageChoice:
+    """The choice with feedback, if that is better by more than two standard errors.
+
+    `near` are the rankings by vectors, `moved` those after feedback.
+    """
+    import numpy as np
+
+    from secondlook.rank.fusion import fuse_rankings
+
+    rows = []
+    for rankings in (near, moved):
+        if choice.by == "hybrid":
+            both = zip(words, rankings, strict=True)
+            rankings = [fuse_rankings(a, b, choice.fusion, k) for a, b in both]
+        rows.append(_values(rankings, qrels, choice.measure))
+    plain, after = np.array(rows)  # [queries]
+    gains = after - plain
+    error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
+    figures = {"chosen, without feedback": plain.mean(), "chosen, with feedback": after.mean()}
+    told = choice.figures | {name: float(value) for name, value in figures.items()}
+    kept = _FEEDBACK if gains.mean() > 2 * error else 0.0
+    return choice.model_copy(update={"feedback": kept, "figures": told})
+
+
+def _values(rankings: Sequence[Ranking], qrels: Qrels, measure: str) -> list[float]:
+    """The measure of each query."""
+    from secondlook.evaluate.measures import evaluate
+
+    (per_query,) = evaluate(qrels, rankings, [measure]).per_query.values()
+    return list(per_query.values())
