@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from secondlook.scale.vector_costs import VectorCosts
 from secondlook.scale.zipf import QueryLog
 
 PAIRS_PER_CORE = 254.9 / 2  # OpenVINO bf16, MiniLM-L6, DL 2019's pairs of 95 tokens on average
+ENCODED_PER_CORE = 88.2 / 2  # OpenVINO fp32, the same network and lengths
 INDEX_BYTES = 350e6 / 1e6  # a passage of 60 words in OpenSearch
 STORE_BYTES = 472e6 / 1e6  # its text in the corpus store
 INDEX_PER_SECOND = 7336  # documents into OpenSearch, two cores
@@ -62,6 +64,17 @@ def main() -> None:
             f"| {size.passages / PAIRS_PER_CORE / 3600:,.0f} "
             f"| {size.passages * HARD_QUERY_CORE_SECONDS:,.2f} |"
         )
+    print()
+    print("| passages | precision | disk, GB | memory, GB | encoding, core-hours |")
+    print("|---|---|---|---|---|")
+    for size in SIZES:
+        for precision in ("fp32", "fp16", "int8"):
+            costs = VectorCosts(precision)
+            print(
+                f"| {size.name} | {precision} | {size.passages * costs.disk_bytes / 1e9:,.1f} "
+                f"| {size.passages * costs.memory_bytes / 1e9:,.1f} "
+                f"| {size.passages / ENCODED_PER_CORE / 3600:,.0f} |"
+            )
     print()
     print("| Zipf's exponent | entries | best | LRU | an hour at 200/s | a day at 200/s |")
     print("|---|---|---|---|---|---|")

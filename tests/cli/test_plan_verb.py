@@ -34,9 +34,14 @@ def test_a_plan_says_machines_cost_and_what_saves_most(bench, request):
 
 
 def test_without_prices_the_machine_of_the_bench_is_counted(bench):
-    said = run("plan", "--qps", "5", "--p99", "2s", "--corpus", "1M", "--bench", bench)
+    given = ["plan", "--qps", "5", "--p99", "2s", "--corpus", "1M", "--bench", bench]
+    said = run(*given)
     assert "this machine" in said
     assert "USD" not in said
+    assert "vectors" not in said
+    with_vectors = run(*given, "--vectors", "fp16", "--dimension", "100")
+    assert "vectors, fp16, 100 dimensions: 0.7 GB of memory" in with_vectors
+    assert ", encode " in with_vectors
 
 
 def test_what_cannot_be_done_is_said_with_what_would_do(bench):

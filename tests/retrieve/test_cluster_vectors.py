@@ -207,9 +207,10 @@ def test_the_command_line_makes_both_on_a_cluster(one_with_knn, tmp_path, monkey
         return done.output
 
     def found(index, by):
-        run("retrieve", index, tmp_path / "queries.jsonl", "--by", by, "-k", 8, "-o", tmp_path / by)
-        (ranking,) = read_run(tmp_path / by)
-        (tmp_path / by).unlink()
+        run_file = tmp_path / f"{by}.trec"
+        run("retrieve", index, tmp_path / "queries.jsonl", "--by", by, "-k", 8, "-o", run_file)
+        (ranking,) = read_run(run_file)
+        run_file.unlink()
         return ranking
 
     url = one_with_knn.urls[0]

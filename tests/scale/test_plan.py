@@ -10,6 +10,7 @@ from secondlook.scale.bench import Engine, FirstLook, Timing, read_bench
 from secondlook.scale.levers import levers
 from secondlook.scale.planner import Demand, Infeasible, Planner
 from secondlook.scale.prices import Machine, Prices, read_prices
+from secondlook.scale.vector_costs import VectorCosts
 
 PRICES = Prices(
     dated="2026-11",
@@ -140,3 +141,18 @@ def test_jitter_is_the_scatter_of_the_same_work():
     times = tuple(np.random.default_rng(1).normal(1.0, 0.1, 200).tolist())
     timings = tuple(Timing(length=8, pairs=n, seconds=times) for n in (1, 2))
     assert Engine(name="x", timings=timings).jitter == pytest.approx(0.1, rel=0.15)
+
+
+def test_vectors_take_memory_disk_and_hours():
+    """Ten million of 384 bytes, 144 of links and a row of 388: twice 5.28 and 9.16 GB."""
+    planner = Planner(bench(first_look=LOOK), PRICES)
+    without = replace(SLOW, corpus=10**7)
+    plain = planner.plan(without, engine())
+    made = planner.plan(replace(without, vectors=VectorCosts("int8", 384)), engine())
+    assert made.vector_memory_gb == pytest.approx(10.56)
+    assert made.storage_gb - plain.storage_gb == pytest.approx(18.32)
+    assert made.first.memory_gb >= plain.first.memory_gb
+    assert made.offline.encode == made.offline.weigh
+    assert (plain.offline.encode, plain.vector_memory_gb) == (None, None)
+    alone = Planner(bench(), PRICES).plan(replace(SLOW, vectors=VectorCosts("fp32")), engine())
+    assert alone.vector_memory_gb == pytest.approx(2 * (4 * 384 + 144) / 1e3)

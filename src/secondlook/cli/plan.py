@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from secondlook.cli.index import VectorPrecision  # noqa: TC001 - typer reads it
+
 
 def plan(
     qps: Annotated[str, typer.Option(help="Peak load, queries per second, as in 2000 or 2k.")],
@@ -41,6 +43,11 @@ def plan(
     train_pairs: Annotated[
         str, typer.Option(help="Training pairs: queries x documents x epochs.")
     ] = "15M",
+    vectors: Annotated[
+        VectorPrecision | None,
+        typer.Option(help="Count document vectors of this precision, too: fp32, fp16 or int8."),
+    ] = None,
+    dimension: Annotated[int, typer.Option(help="Of the vectors.", min=1)] = 384,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Estimate machines, latency and cost for a given load, and what would save most.
@@ -60,7 +67,9 @@ def plan(
       secondlook plan --qps 50 --candidates 50 --p99 1s --corpus 1e6
       secondlook plan --qps 2000 --candidates 100 --p99 150ms --corpus 1e9 --bench bench.json
           --prices examples/prices.toml
+      secondlook plan --qps 200 --p99 500ms --corpus 1e8 --vectors int8
     """
+    from secondlook.scale.vector_costs import VectorCosts
     from secondlook.workflows.plan import plan as estimate
 
     result = estimate(
@@ -74,6 +83,7 @@ def plan(
         length=length,
         cached=cached,
         train_pairs=train_pairs,
+        vectors=VectorCosts(vectors.value, dimension) if vectors else None,
     )
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))

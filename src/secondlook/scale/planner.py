@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from secondlook.scale.bench import Bench, Engine
     from secondlook.scale.queueing import Times
+    from secondlook.scale.vector_costs import VectorCosts
 
 CHUNK_SECONDS, CHUNK_TOKENS = 0.25, 4096
 """What the server of `serve/queue.py` fills a chunk with."""
@@ -68,6 +69,8 @@ class Demand:
     """What a pair costs, against scoring it with the ranker: less with a cascade before it."""
     train_pairs: int = 15_000_000
     """500,000 queries with 6 documents each, 5 times over."""
+    vectors: VectorCosts | None = None
+    """Of the passages, where the first stage is hybrid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class Offline:
     expand: float
     train: float | None
     """None where torch was not measured: other back ends do not train."""
+    encode: float | None = None
+    """Making a vector of each passage; None where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,9 @@ class Plan:
     p50: float
     p99: float
     storage_gb: float | None
+    """Of index and vectors, all copies; None where neither is known."""
+    vector_memory_gb: float | None
+    """Of the vectors' graphs, all copies; None where there are none."""
     storage_monthly: float
     monthly: float
     currency: str
@@ -147,8 +155,7 @@ class Planner:
             monthly=self._monthly(machine, servers + 1),
             load=rate / scoring.capacity(demand.candidates) / servers,
         )
-        look = self.bench.first_look
-        storage = demand.corpus * look.index_bytes * COPIES / 1e9 if look else None
+        storage, memory = self._stored(demand)
         kept = (storage or 0.0) * self.prices.storage_gb_month
         return Plan(
             engine=engine.name,
@@ -157,11 +164,21 @@ class Planner:
             p50=float(np.percentile(spent, 50)),
             p99=float(np.percentile(spent, 99)),
             storage_gb=storage,
+            vector_memory_gb=memory,
             storage_monthly=kept,
             monthly=second.monthly + (first.monthly if first else 0.0) + kept,
             currency=self.prices.currency,
             offline=self._offline(demand, scoring, machine),
         )
+
+    def _stored(self, demand: Demand) -> tuple[float | None, float | None]:
+        """Gigabytes on disk, and of them the vectors' that are to stay in memory."""
+        look, vectors, passages = self.bench.first_look, demand.vectors, demand.corpus * COPIES
+        disk = passages * look.index_bytes / 1e9 if look else None
+        if vectors is None:
+            return disk, None
+        disk = (disk or 0.0) + passages * vectors.disk_bytes / 1e9
+        return disk, passages * vectors.memory_bytes / 1e9
 
     def scoring(self, machine: Machine, engine: Engine, demand: Demand) -> Scoring:
         """How a server on that machine scores pairs of that length."""
@@ -269,6 +286,7 @@ class Planner:
             if cores is None:
                 continue
             for_memory = demand.corpus * look.index_bytes * COPIES / 1e9 / _FOR_THE_INDEX
+            for_memory += (self._stored(demand)[1] or 0.0) / _FOR_THE_INDEX
             nodes = max(
                 COPIES,
                 ceil(shards * cores / machine.cores),
@@ -298,7 +316,8 @@ class Planner:
             seconds = min(one.costs(min(demand.length, one.longest))[1] for one in torch)
             trained = demand.train_pairs * _TRAIN_PASSES * seconds / self._faster(machine) / 3600
         weigh = demand.corpus * pair / 3600
-        return Offline(weigh=weigh, expand=weigh * _EXPAND_PASSES, train=trained)
+        encode = weigh if demand.vectors else None  # each reads every passage once
+        return Offline(weigh, expand=weigh * _EXPAND_PASSES, train=trained, encode=encode)
 
     def _monthly(self, machine: Machine, machines: int) -> float:
         return machine.hourly * HOURS_A_MONTH * machines

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from secondlook.scale.levers import Lever
     from secondlook.scale.planner import Demand, Plan, Stage
     from secondlook.scale.prices import Prices
+    from secondlook.scale.vector_costs import VectorCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,17 @@ class PlanResult:
             f"{self.demand.p99 * 1000:,.0f}, {stages}"
         )
         train = "" if offline.train is None else f", train {offline.train:,.0f}"
+        encode = "" if offline.encode is None else f", encode {offline.encode:,.0f}"
         yield (
             f"offline, hours of one {plan.second.machine}: weigh {offline.weigh:,.0f}, "
-            f"expand about {offline.expand:,.0f}{train}"
+            f"expand about {offline.expand:,.0f}{train}{encode}"
         )
+        vectors = self.demand.vectors
+        if vectors is not None and plan.vector_memory_gb is not None:
+            yield (
+                f"vectors, {vectors.precision}, {vectors.dimension} dimensions: "
+                f"{plan.vector_memory_gb:,.1f} GB of memory in all copies"
+            )
 
     def _unknown(self) -> Iterator[str]:
         """What the plan does not know."""
@@ -98,6 +106,8 @@ class PlanResult:
                 "the first stage was not measured, so it is not planned; measure it with: bench "
                 "--index"
             )
+        if self.demand.vectors is not None:
+            yield "the time of a search by vectors is not part of the latency"
         if self.bench.request_seconds is None:
             yield "the HTTP overhead was not measured; measure it with: bench --url"
         if self.bench.load is not None and self.bench.load > 0.5:
@@ -116,11 +126,13 @@ def plan(
     length: float = 128.0,
     cached: float = 0.0,
     train_pairs: str | float = "15M",
+    vectors: VectorCosts | None = None,
 ) -> PlanResult:
     """Estimate machines, latency and cost for a load, and what would save most.
 
     Amounts are numbers or texts such as `2k`, `8.8M` and `1e9`; `p99` is a time with its unit, as
-    in `150ms`. `bench` holds the measurements of this machine, `prices` those on offer.
+    in `150ms`. `bench` holds the measurements of this machine, `prices` those on offer. With
+    `vectors`, the first stage is hybrid: memory, storage and the hours of encoding are counted.
     """
     from secondlook.scale.bench import read_bench
     from secondlook.scale.levers import levers
@@ -141,6 +153,7 @@ def plan(
         length=length,
         cached=cached,
         train_pairs=count(str(train_pairs)),
+        vectors=vectors,
     )
     planner = Planner(measured, offers)
     backend = measured.engine(engine)

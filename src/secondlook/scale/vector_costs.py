@@ -1,0 +1,31 @@
+"""What document vectors take: bytes on disk and in memory, by their dimension and precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+_BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
+_SCALE = 4  # a float for each int8 row
+_LINKS = 144
+"""Bytes of HNSW links for each vector, 16 neighbours on a level: 32 of 4 bytes on the lowest, 4 on
+those above on average, and 12 that say where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCosts:
+    """Of one vector for each passage; windows take one each."""
+
+    precision: Literal["fp32", "fp16", "int8"] = "int8"
+    dimension: int = 384
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of a vector in a graph, which is to stay in memory: the vector itself and its links."""
+        return self.dimension * _BYTES[self.precision] + _LINKS
+
+    @property
+    def disk_bytes(self) -> int:
+        """The same, and the row that candidates are compared with."""
+        scale = _SCALE if self.precision == "int8" else 0
+        return self.memory_bytes + self.dimension * _BYTES[self.precision] + scale
