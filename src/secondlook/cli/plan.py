@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.index import VectorPrecision  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import VectorPrecision  # noqa: TC001 - typer reads it
 
 
 def plan(

@@ -86,7 +86,9 @@ def tune(
     Runs all stages (index, retrieval, mining, training, export, calibration, fusion, comparison,
     report) and keeps their results in OUTPUT/stages. If interrupted, the same command resumes with
     the full --minutes again; a stage whose result you remove is repeated. If the trained re-ranker
-    is no better than the base model on the validation queries, the base model is used.
+    is no better than the base model on the validation queries, the base model is used; if it is no
+    worse without cross-attention, that is left out. Candidates come from BM25, or from BM25 and
+    vectors of the base model (hybrid) if these are quickly made and better on those queries.
 
     The time plan is shown before the long stages. If time is short, fewer candidates (at least 20)
     and fewer test queries (at least 100) are re-ranked; if it is too short to train, you are told.
@@ -94,7 +96,7 @@ def tune(
     With several --base, each ranks the same validation queries without training, and the best is
     the start.
 
-    OUTPUT/ranker is written only if it beats BM25 on test queries; otherwise the exit code is 3,
+    OUTPUT/ranker is written only if it beats the first stage on test queries; otherwise the exit code is 3,
     with advice. It is also tested against the base model without fine-tuning.
 
     Labels from clicks or generated queries are recorded in the re-ranker's lineage and model card.
