@@ -224,7 +224,9 @@ def test_the_command_line_makes_both_on_a_cluster(one_with_knn, tmp_path, monkey
         assert ids(found(on_cluster, by)) == ids(same)
         assert len(same.hits) == 8
     before = one_with_knn.get(0, "/knn/_stats/indexing")["_all"]["total"]["indexing"]
-    run("attach", attached, "--url", url, "--index", "knn", "--text", "{{text}}")
+    (tmp_path / "query.json").write_text('{"query": {"match": {"contents": "{{query}}"}}}')
+    given = "--text", "{{text}}", "--query", tmp_path / "query.json"
+    run("attach", attached, "--url", url, "--index", "knn", *given)
     run("index", attached, attached, "--vectors", base)
     assert ids(found(attached, "vectors")) == ids(found(here, "vectors"))
     after = one_with_knn.get(0, "/knn/_stats/indexing")["_all"]["total"]["indexing"]

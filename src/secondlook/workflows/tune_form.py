@@ -58,7 +58,11 @@ def make_separate(ranker: Path, target: Path, figure: float) -> None:
     settings = checkpoint.settings
     assert settings.warm is not None
     warm = settings.warm.model_copy(update={"separate_layers": layer_count(checkpoint.config)})
-    step = Phase(name="cross-attention left out", metrics={"validation nDCG@10 with it": figure})
+    step = Phase(
+        name="cross-attention left out",
+        metrics={"validation nDCG@10 with it": figure},
+        labels=settings.lineage.phases[-1].labels if settings.lineage.phases else "",
+    )
     changed = {"warm": warm, "lineage": settings.lineage.then(step)}
     with replacing(target) as half:
         copytree(ranker, half, dirs_exist_ok=True, ignore=ignore_patterns("onnx", "openvino"))
