@@ -96,8 +96,8 @@ def tune(
     With several --base, each ranks the same validation queries without training, and the best is
     the start.
 
-    OUTPUT/ranker is written only if it beats the first stage on test queries; otherwise the exit code is 3,
-    with advice. It is also tested against the base model without fine-tuning.
+    OUTPUT/ranker is written only if it beats the first stage on test queries; otherwise the exit
+    code is 3, with advice. It is also tested against the base model without fine-tuning.
 
     Labels from clicks or generated queries are recorded in the re-ranker's lineage and model card.
     If DATA has a judged dev.tsv and test.tsv, validation and verdict still use them.
