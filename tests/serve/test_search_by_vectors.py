@@ -86,7 +86,15 @@ def test_the_first_stage_of_the_server_is_hybrid_where_there_are_vectors(data):
 
 def test_a_short_deadline_lets_vectors_choose_what_the_ranker_scores(data, monkeypatch):
     """The ranker scores two of the candidates: those nearest to the query's vector."""
-    monkeypatch.setattr("secondlook.serve.queue.ScoringQueue.affordable", lambda *_: 2)
+    real = ScoringQueue.score
+
+    async def only_two(self, pairs, until):
+        outcome = await real(self, pairs, until)
+        outcome.scored[2:] = False
+        return outcome.first_scored()
+
+    monkeypatch.setattr(ScoringQueue, "affordable", lambda *_: 2)
+    monkeypatch.setattr(ScoringQueue, "score", only_two)
     served = serving(data, "half")
     answer, figures = ask(served, k=6)
     assert answer["cascade"] == 2
@@ -107,11 +115,15 @@ def test_a_short_deadline_lets_vectors_choose_what_the_ranker_scores(data, monke
     assert given == pytest.approx(expected, abs=1e-4)
 
 
-def test_with_time_for_all_there_is_no_cascade(data):
+def test_with_time_for_all_there_is_no_cascade(data, monkeypatch):
     answer, figures = ask(serving(data, "half"), k=6)
     assert answer["cascade"] is None
     assert not answer["partial"]
     assert "secondlook_cascade_documents_sum" not in figures
+    monkeypatch.setattr(ScoringQueue, "affordable", lambda *_: 2)  # a bad guess changes nothing
+    again, _ = ask(serving(data, "half"), k=6)
+    assert again["cascade"] is None
+    assert again["hits"] == answer["hits"]
 
 
 def test_what_can_be_scored_in_a_time_goes_by_the_speed_seen():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,26 +52,17 @@ class Outcome:
             tokens=np.where(first, self.tokens, 0),
         )
 
-    def placed(self, places: Sequence[int], size: int) -> Outcome:
-        """The same among `size` pairs, of which these were scored: the first one at `places[0]`."""
-        at = np.asarray(places, np.intp)
-
-        def spread(values: NDArray[Any]) -> NDArray[Any]:
-            among = np.zeros(size, values.dtype)
-            among[at] = values
-            return among
-
-        passages, windows = [(0, 0)] * size, [0] * size
-        for place, passage, count in zip(places, self.passages, self.windows, strict=True):
-            passages[place], windows[place] = passage, count
+    def placed(self, places: Sequence[int]) -> Outcome:
+        """The same in another order: the first pair goes to `places[0]`, and so on."""
+        come_from = np.argsort(np.asarray(places, np.intp))
         return Outcome(
-            scored=spread(self.scored),
-            scores=spread(self.scores),
-            cut=spread(self.cut),
-            cut_query=spread(self.cut_query),
-            passages=passages,
-            windows=windows,
-            tokens=spread(self.tokens),
+            scored=self.scored[come_from],
+            scores=self.scores[come_from],
+            cut=self.cut[come_from],
+            cut_query=self.cut_query[come_from],
+            passages=[self.passages[place] for place in come_from],
+            windows=[self.windows[place] for place in come_from],
+            tokens=self.tokens[come_from],
             failure=self.failure,
         )
 
@@ -95,8 +86,8 @@ class SecondLook:
     by_vectors: bool = False
     """Whether the scores come from the index's vectors."""
     cascade: tuple[int, ...] = ()
-    """All documents, nearest to the query's vector first, where time allowed only the first of
-    them to be scored; empty where there was time for all, or where there are no vectors."""
+    """All documents, nearest to the query's vector first, where the deadline came when the first
+    of them were scored; empty where all were, or where there are no vectors."""
 
     @property
     def relevance_scores(self) -> NDArray[np.float32]:

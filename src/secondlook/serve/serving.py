@@ -151,53 +151,53 @@ class Serving:
         """Score the documents, as many as can be until the deadline.
 
         Those of the index (`indexed`) from its vectors, where they are the ranker's own. Where
-        they are another's, and time is too short for all, the nearest ones are scored.
+        they are another's, and time may be too short for all, the nearest ones are scored first.
         """
         queue = self.queues[name]  # asked at once, so that a reload cannot close it before
-        order, kept = list[int](), list[int]()
+        order: list[int] = []
         if indexed and self.index is not None and isinstance(queue, ScoringQueue):
             stored = await self._by_vectors(name, queue.ranker, query, documents, until)
             if stored is not None:
                 self.metrics.documents.labels(name).inc(len(documents))
                 self.metrics.vector_documents.labels(name).inc(len(documents))
                 return SecondLook(queue.ranker, name, stored, by_vectors=True)
-            order, kept = await self._cascade(queue, query, documents, until)
+            order = await self._cascade(queue, query, documents, until)
         with span("second look"):
             try:
-                scored = [documents[place] for place in kept] if kept else documents
-                outcome = await queue.score([(query, document) for document in scored], until)
+                first = [documents[place] for place in order] or documents
+                outcome = await queue.score([(query, document) for document in first], until)
             except QueueFull as full:
                 raise Refused(429, str(full), retry_after=full.seconds) from full
             except ScoringFailed as failure:
                 LOGGER.exception("scoring failed", exc_info=failure)
                 raise Refused(500, f"{failure}; the server's log says why") from failure
-        if kept:
-            outcome = outcome.placed(kept, len(documents))
+        if order:
+            outcome = outcome.placed(order)
         self.metrics.documents.labels(name).inc(int(outcome.scored.sum()))
         self.metrics.truncated.labels(name).inc(int((outcome.cut > 0).sum()))
         if outcome.partial:
             self.metrics.partials.labels(name).inc()
-        return SecondLook(queue.ranker, name, outcome, cascade=tuple(order))
+            if order:
+                self.metrics.cascade_documents.labels(name).observe(outcome.scored.sum())
+                return SecondLook(queue.ranker, name, outcome, cascade=tuple(order))
+        return SecondLook(queue.ranker, name, outcome)
 
     async def _cascade(
         self, queue: ScoringQueue, query: Query, documents: Sequence[Document], until: float
-    ) -> tuple[list[int], list[int]]:
-        """The places of documents nearest first, by the index's vectors, and of those to score.
+    ) -> list[int]:
+        """The places of the documents nearest first, by the index's vectors.
 
-        Both are empty where there is time for all, or where there are no vectors.
+        Empty where there is surely time for all, or where there are no vectors.
         """
         affordable = queue.affordable(until)
         if affordable is None or affordable >= len(documents):
-            return [], []
+            return []
         work = self._engine.run(lambda: self._vectors.nearest_first(query, documents))
         try:
-            order = await asyncio.wait_for(work, until - time.monotonic())
+            return await asyncio.wait_for(work, until - time.monotonic())
         except (TimeoutError, SecondlookError) as problem:  # then as the first stage has them
             LOGGER.warning("no cascade", extra={"facts": {"problem": repr(problem)}})
-            return [], []
-        if order:
-            self.metrics.cascade_documents.labels(queue.name).observe(affordable)
-        return order, order[:affordable]
+            return []
 
     async def _by_vectors(
         self,
