@@ -21,6 +21,7 @@ from secondlook.workflows.choose_first_stage import FirstStageResult
 from secondlook.workflows.index import build_index
 from secondlook.workflows.tune_first_stage import choose
 from secondlook.workflows.tune_form import cheapest, has_cross_attention, make_separate
+from secondlook.workflows.tune_results import write_tested
 from secondlook.workflows.tune_stages import Tuning
 from secondlook.workflows.warm import warm
 
@@ -79,8 +80,13 @@ def test_candidates_come_from_what_is_better_on_validation_queries(tuning, monke
     assert tuning.by == "vectors"
     assert read_choice(tuning.index).by == "vectors"
     tuning._first_look()
-    by_vectors = list(read_run(tuning.run("bm25", "dev")))
+    by_vectors = list(read_run(tuning.run("vectors", "dev")))
     assert {len(ranking.hits) for ranking in by_vectors} == {5}  # BM25 finds only shared letters
+    write_tested(tuning, 6)
+    assert list(read_run(tuning.run("vectors", "tested"))) == by_vectors
+    by_bm25 = [len(ranking.hits) for ranking in read_run(tuning.run("bm25", "tested"))]
+    assert len(by_bm25) == 6  # what the verdict compares with
+    assert min(by_bm25) < 5
     choose(tuning)  # a resumed call keeps it
     assert tuning.by == "vectors"
 

@@ -96,8 +96,9 @@ def tune(
     With several --base, each ranks the same validation queries without training, and the best is
     the start.
 
-    OUTPUT/ranker is written only if it beats the first stage on test queries; otherwise the exit
-    code is 3, with advice. It is also tested against the base model without fine-tuning.
+    OUTPUT/ranker is written only if it beats BM25 (or the search of --index) on test queries;
+    otherwise the exit code is 3, with advice. It is also tested against the base model without
+    fine-tuning.
 
     Labels from clicks or generated queries are recorded in the re-ranker's lineage and model card.
     If DATA has a judged dev.tsv and test.tsv, validation and verdict still use them.

@@ -101,6 +101,10 @@ class TuneFiles:
         """The run of a ranker over a part of the queries."""
         return self.results / f"{part}.{name}.trec.gz"
 
+    def candidates(self, part: str) -> Path:
+        """The run of the first stage over a part of the queries, named by how it retrieves."""
+        return self.run("bm25" if self.by == "index" else self.by, part)
+
     def ranker(self, name: str) -> Path:
         """The folder of a ranker."""
         return self.results / name

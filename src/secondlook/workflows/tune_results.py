@@ -66,6 +66,7 @@ def write_tested(tuning: Tuning, affordable: int) -> None:
     from secondlook.data import read_qrels, read_run, write_qrels, write_run
     from secondlook.data.splits import some
     from secondlook.train.budget import FEWEST_TESTED
+    from secondlook.workflows.retrieve import retrieve
 
     qrels = read_qrels(tuning.used("test"))
     tested = some(qrels, max(FEWEST_TESTED, affordable))
@@ -74,9 +75,13 @@ def write_tested(tuning: Tuning, affordable: int) -> None:
             f"only {len(tested):,} of {len(qrels):,} test queries are re-ranked: the time is short"
         )
     write_qrels(tuning.used("tested"), tested)
-    candidates = read_run(tuning.run("bm25", "test"))
+    if tuning.by in ("vectors", "hybrid"):  # the verdict is about what the user has: BM25
+        run, depth = tuning.run("bm25", "tested"), tuning.planned("depth")
+        judged = tuning.used("tested")
+        retrieve(tuning.index, tuning.queries, run, k=depth, by="bm25", judged=judged)
+    candidates = read_run(tuning.candidates("test"))
     own = (ranking for ranking in candidates if ranking.query_id in tested)
-    write_run(tuning.run("bm25", "tested"), own, tag="bm25")
+    write_run(tuning.candidates("tested"), own, tag=tuning.by)
 
 
 def write_fused(tuning: Tuning) -> None:
@@ -89,7 +94,7 @@ def write_fused(tuning: Tuning) -> None:
     settings = open_checkpoint(tuning.ranker("tuned")).settings
     windows, stored = settings.encode.windows, settings.fusion
     looks = read_looks(
-        read_run(tuning.run("bm25", "tested")),
+        read_run(tuning.candidates("tested")),
         read_run(tuning.run(tuning.better, "tested")),
         windows=windows is not None,
     )
@@ -152,7 +157,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.tuned import compare_tuned
 
-    shown = {"bm25": "bm25" if tuning.by == "bm25" else "first stage"}
+    shown = {"bm25": "first stage" if tuning.given_index else "bm25"}
     runs = {
         name: (shown.get(name, name), list(read_run(tuning.run(name, "tested"))))
         for name in ("bm25", "untuned", "tuned")

@@ -213,11 +213,11 @@ class Tuning(TuneFiles):
         from secondlook.workflows.retrieve import retrieve
 
         for part in ("train", "dev", "test"):
-            if not self.run("bm25", part).exists():
+            if not self.candidates(part).exists():
                 retrieved = retrieve(
                     self.index,
                     self.queries,
-                    self.run("bm25", part),
+                    self.candidates(part),
                     k=self.depth if part == "train" else self.planned("depth"),
                     judged=self.used(part),
                     progress=self.progress,
@@ -237,7 +237,7 @@ class Tuning(TuneFiles):
                     self.queries,
                     self.used(part),
                     groups,
-                    run=self.run("bm25", part),
+                    run=self.candidates(part),
                     ranks=(1, depth),
                     keep_all=part == "dev",
                     progress=self.progress,
@@ -296,7 +296,7 @@ class Tuning(TuneFiles):
             return
         began = monotonic()
         reranked = rerank(
-            self.run("bm25", part),
+            self.candidates(part),
             self.index,
             self.queries,
             self.ranker(name),
@@ -334,7 +334,7 @@ class Tuning(TuneFiles):
         if not done.exists():
             fused = tune_fusion(
                 self.ranker("tuned"),
-                first=self.run("bm25", "dev"),
+                first=self.candidates("dev"),
                 raw=self.run(self.better, "dev"),
                 qrels=self.used("dev"),
                 curve=self.results / "fusion.svg",
@@ -349,7 +349,7 @@ class Tuning(TuneFiles):
         from secondlook.workflows.tune_results import write_fused, write_tested
 
         names = list(dict.fromkeys(["untuned", self.better]))
-        if not self.run("bm25", "tested").exists():
+        if not self.candidates("tested").exists():
             speed = self.known.get("pairs_per_second", self.planned("pairs_per_second"))
             left = self.clock.left - REPORT_SECONDS
             write_tested(self, int(left * speed / len(names) / self.planned("depth")))
