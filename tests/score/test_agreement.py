@@ -65,9 +65,9 @@ def warm(shared_weights, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("pairs", [24, pytest.param(2000, marks=pytest.mark.slow)])
-def test_float32_logits_are_those_of_torch(joint, candidates, pairs):
-    some = [pair for ranked in candidates.values() for pair in ranked][:: 4300 // pairs][:pairs]
+@pytest.mark.slow  # re-measures; every export is held against torch when it is made
+def test_float32_logits_are_those_of_torch(joint, candidates):
+    some = [pair for ranked in candidates.values() for pair in ranked][::2][:2000]
     expected = Ranker.load(joint, backend="torch").score(some)
     assert np.ptp(expected) > 1
     for engine in ("onnx", "openvino"):
