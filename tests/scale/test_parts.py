@@ -33,6 +33,20 @@ def test_another_job_starts_from_nothing(tmp_path):
     assert [path.read_text() for path in other.missing(1)] == ["x"]
 
 
+def test_parts_before_the_first_are_neither_laid_down_nor_asked_for(tmp_path):
+    parts = Parts(tmp_path / "run.trec", {}, first=2)
+    assert parts.give(["c", "d"]) == 4
+    assert [path.name for path in parts.missing(4)] == ["000002.work", "000003.work"]
+    for work in parts.missing(4):
+        finish(work)
+    assert [path.read_text() for path in parts.results(4)] == ["C", "D"]
+    later = Parts(tmp_path / "run.trec", {}, first=3)  # what it did before is kept
+    assert later.give(["d"]) == 4
+    assert later.missing(4) == []
+    assert [path.read_text() for path in later.results(4)] == ["D"]
+    assert Parts(tmp_path / "run.trec", {}, first=4).give([]) == 4
+
+
 def test_no_work_is_no_parts(tmp_path):
     parts = Parts(tmp_path / "run.trec", {})
     assert parts.give([]) == 0

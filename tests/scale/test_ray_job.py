@@ -14,9 +14,9 @@ import pytest
 import tiny
 from command_line import secondlook
 from invented import write_deep_sea
-from secondlook.data import write_run
+from secondlook.data import write_corpus, write_run
 from secondlook.scale.parts import Parts
-from secondlook.types import Hit, Ranking
+from secondlook.types import Document, Hit, Ranking
 
 pytestmark = [
     pytest.mark.slow,
@@ -210,3 +210,34 @@ def test_mining_on_ray_is_mining(tmp_path):
     secondlook(*mine, "-o", tmp_path / "there.parquet", "--ray", "local")
     assert (tmp_path / "there.parquet").read_bytes() == (tmp_path / "here.parquet").read_bytes()
     assert not list(tmp_path.glob(".*parts"))
+
+
+@pytest.mark.timeout(1200)
+def test_encoding_on_ray_is_encoding_though_its_driver_is_killed(tmp_path):
+    words = "cape fear river tide fish bogue bog".split()
+    texts = (" ".join(words[(n + m * m) % 7] for m in range(3 + n % 20)) for n in range(12_000))
+    corpus = tmp_path / "corpus.jsonl"
+    write_corpus(corpus, [Document(f"d{n}", text) for n, text in enumerate(texts)])
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    given = ["--vectors", tmp_path / "base", "--precision", "fp16"]
+    secondlook("index", corpus, tmp_path / "here", *given)
+    secondlook("index", corpus, tmp_path / "there")  # what is killed is the encoding
+    job = list(map(str, ["index", corpus, tmp_path / "there", *given, "--ray", "local"]))
+    parts = tmp_path / "there" / ".vectors.parts"
+    until = time.monotonic() + 500
+    first = subprocess.Popen([sys.executable, "-m", "secondlook", *job])
+    try:
+        while not list(parts.glob("*.done")):
+            assert first.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        first.kill()
+        first.wait()
+    time.sleep(2)  # its workers end with it
+    assert 0 < len(list(parts.glob("*.done"))) < len(list(parts.glob("*.work")))
+    secondlook(*job)
+    made = [tmp_path / name / "vectors" for name in ("here", "there")]
+    files = [{p.name: p.read_bytes() for p in one.iterdir() if p.is_file()} for one in made]
+    assert files[0] == files[1]
+    assert not list((tmp_path / "there").glob(".vectors*"))

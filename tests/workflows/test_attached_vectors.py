@@ -111,6 +111,11 @@ def test_another_corpus_is_refused(folder):
         add_vectors(folder, folder.parent / "corpus.jsonl", folder.parent / "base")
 
 
+def test_a_ray_job_over_documents_that_may_change_is_refused(folder):
+    with pytest.raises(WrongArgument, match=r"may change.*leave out ray"):
+        add_vectors(folder, folder, folder.parent / "base", ray="local")
+
+
 def test_a_search_with_filters_goes_by_the_engine_alone(folder):
     add_vectors(folder, folder, folder.parent / "base")
     index = vectors_of(folder)

@@ -9,13 +9,16 @@ import pytest
 
 import secondlook as sl
 import tiny
+from command_line import in_process
 from invented import DEEP_SEA, write_deep_sea
+from no_cluster import in_this_process
 from secondlook.data import read_run, write_corpus
-from secondlook.errors import CheckpointProblem, IndexProblem
+from secondlook.errors import CheckpointProblem, IndexProblem, WrongArgument
 from secondlook.retrieve.hybrid import HybridIndex, write_choice
-from secondlook.retrieve.vector_files import read_vector_card
+from secondlook.retrieve.vector_files import VectorWriter, read_vector_card
+from secondlook.score import encoder_copy
 from secondlook.score.vectors import VectorEncoder
-from secondlook.types import Query
+from secondlook.types import Document, Query
 from secondlook.workflows import vectors as workflow
 from secondlook.workflows.index import build_index
 from secondlook.workflows.open_index import open_index
@@ -166,12 +169,92 @@ def test_killed_twice_the_vectors_end_with_the_same_bytes(
         assert not isinstance(open_index(killed).engine, HybridIndex)  # half of them are none
     add(killed, data / "corpus.jsonl", data / "ranker", precision=precision)
     assert calls[2] == calls[3] != calls[0]  # the batch of the kill, then on from there
-    names = {path.name for path in (straight / "vectors").iterdir() if path.is_file()}
-    assert "rows.bin" in names
-    for name in names:
-        assert (straight / "vectors" / name).read_bytes() == (
-            killed / "vectors" / name
-        ).read_bytes(), name
+    assert files_of(killed) == files_of(straight)
+
+
+def files_of(folder):
+    """The bytes of an index's vectors, without those of their encoder."""
+    files = {p.name: p.read_bytes() for p in (folder / "vectors").iterdir() if p.is_file()}
+    assert "rows.bin" in files
+    return files
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Batches of four documents, each a part of a cluster's job, and all saved at once."""
+    monkeypatch.setattr(workflow, "_AT_ONCE", 4)
+    monkeypatch.setattr("secondlook.retrieve.vector_files._SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr("secondlook.scale.documents.run", in_this_process)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("precision", "window"), [("fp32", None), ("int8", None), ("fp16", 4)])
+def test_parts_of_a_cluster_make_the_vectors_that_one_process_makes(
+    data, tmp_path, precision, window
+):
+    warm(data / "base", tmp_path / "ranker", separate_layers=2, window=window)
+    given = ["--vectors", tmp_path / "ranker", "--precision", precision]
+    in_process("index", data / "corpus.jsonl", tmp_path / "here", *given)
+    in_process("index", data / "corpus.jsonl", tmp_path / "there", *given, "--ray", "somewhere")
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+    card = read_vector_card(tmp_path / "there" / "vectors")
+    assert (card.rows > card.documents) == (window is not None)
+    assert not list((tmp_path / "there").glob(".vectors*"))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_job_on_a_cluster_resumes_wherever_it_was_killed(data, tmp_path, monkeypatch):
+    """Killed on one machine, then while workers encode, then while their parts are gathered."""
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    for folder in (straight, killed):
+        build_index(data / "corpus.jsonl", folder)
+    given = (data / "corpus.jsonl", data / "ranker")
+    workflow.add_vectors(straight, *given)
+    encode, add, copy = VectorEncoder.documents, VectorWriter.add, encoder_copy.copy_encoder
+    encoded, copied, dies_after = [], [], [0]
+
+    def documents(self, some):
+        if len(encoded) == 4 * dies_after[0]:
+            raise Killed
+        encoded.extend(one.id for one in some)
+        return encode(self, some)
+
+    def add_up_to_twelve(self, *batch):
+        if self.documents >= 12:
+            raise Killed
+        add(self, *batch)
+
+    monkeypatch.setattr(VectorEncoder, "documents", documents)
+    monkeypatch.setattr(encoder_copy, "copy_encoder", lambda *c: copied.append(c) or copy(*c))
+    for dies_after[0], ray in ((0, None), (2, None), (2, "somewhere"), (4, "somewhere")):
+        with pytest.raises(Killed):
+            workflow.add_vectors(killed, *given, ray=ray)
+    dies_after[0] = len(DEEP_SEA)  # never
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorWriter, "add", add_up_to_twelve)
+        with pytest.raises(Killed):
+            workflow.add_vectors(killed, *given, ray="somewhere")
+    assert not isinstance(open_index(killed).engine, HybridIndex)
+    workflow.add_vectors(killed, *given, ray="somewhere")
+    assert encoded == [one.id for one in DEEP_SEA]  # each once
+    assert len(copied) == 1
+    assert files_of(killed) == files_of(straight)
+    assert not list(killed.glob(".vectors*"))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_documents_that_were_cut_are_counted_on_a_cluster_too(data, tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    write_corpus(corpus, [*DEEP_SEA[:5], *(Document(f"l{n}", "tide " * 600) for n in range(2))])
+    build_index(corpus, tmp_path / "index")
+    result = workflow.add_vectors(tmp_path / "index", corpus, data / "ranker", ray="somewhere")
+    assert result.cut == 2
+
+
+def test_a_cluster_without_vectors_to_make_is_refused(data, tmp_path):
+    with pytest.raises(WrongArgument, match="give vectors too"):
+        build_index(data / "corpus.jsonl", tmp_path / "index", ray="local")
+    assert not (tmp_path / "index").exists()
 
 
 def test_a_replaced_index_leaves_no_vectors_of_the_old_one(data, tmp_path):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import ClusterUrls, CorpusFormat, VectorPrecision
+from secondlook.cli.arguments import ClusterUrls, CorpusFormat, Ray, VectorPrecision
 
 
 def index(
@@ -61,6 +61,7 @@ def index(
             "--precision", metavar="NAME", help="Precision of stored vectors: fp32, fp16 or int8."
         ),
     ] = VectorPrecision.fp32,
+    ray: Ray = None,
     replace: Annotated[bool, typer.Option("--replace", help="Rebuild INDEX if it exists.")] = False,
 ) -> None:
     """Index a corpus for first-stage retrieval: BM25 and, with --vectors, hybrid search.
@@ -70,6 +71,9 @@ def index(
 
     An interrupted command leaves no partial index; run it again (on a cluster, and while vectors
     are made, it resumes).
+
+    With --ray, single-core workers that see the same folders encode parts of the corpus for
+    --vectors; finished parts survive the loss of workers and of this program.
 
     [bold]Examples[/bold]
 
@@ -95,6 +99,7 @@ def index(
         replicas=replicas,
         vectors=vectors,
         vector_precision=vector_precision.value,
+        ray=ray,
         replace=replace,
         progress=Bars(),
     )

@@ -171,26 +171,28 @@ class VectorWriter:
         )
         self._job = json.loads(json.dumps(job))
         self._dimension, self._precision = dimension, precision
-        self.documents, self.rows, self._id_bytes = self._found()
-        if not self.documents:
+        found = self._found()
+        self.documents, self.rows, self._id_bytes = found or (0, 0, 0)
+        if found is None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir()
         self._files = {name: self._opened(name, size) for name, size in self._sizes().items()}
         self._saved_at = monotonic()
 
-    def _found(self) -> tuple[int, int, int]:
+    def _found(self) -> tuple[int, int, int] | None:
+        """Documents, rows and bytes of ids that the same job saved."""
         try:
             state = json.loads((self.folder / _STATE).read_text("utf-8"))
             counted = int(state["documents"]), int(state["rows"]), int(state["id_bytes"])
             same = state["job"] == self._job
         except (OSError, ValueError, KeyError, TypeError):
-            return 0, 0, 0
+            return None
         self.documents, self.rows, self._id_bytes = counted
         whole = all(
             (self.folder / name).is_file() and (self.folder / name).stat().st_size >= size
             for name, size in self._sizes().items()
         )
-        return counted if same and whole else (0, 0, 0)
+        return counted if same and whole else None
 
     def _sizes(self) -> dict[str, int]:
         """What each file holds of what is finished, in bytes."""

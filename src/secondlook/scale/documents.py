@@ -6,9 +6,12 @@ Both call the same function on a batch, so what is made is the same.
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from secondlook.data.beir import corpus_lines
 from secondlook.data.lines import lines, write_lines
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from secondlook.retrieve.weigh import FrequencySettings
+    from secondlook.score.vectors import TextVectors
 
     Rows = Callable[[list[Document]], list[str]]
     """What a batch of documents becomes."""
@@ -59,6 +63,33 @@ def expanding(
     return rows
 
 
+def encoding(encoder: Path) -> Rows:
+    """Opens an encoder; what it returns gives documents their vectors, to the last bit."""
+    from secondlook.score.vectors import VectorEncoder
+
+    opened = VectorEncoder.load(encoder)
+
+    def rows(documents: list[Document]) -> list[str]:
+        made = opened.documents(documents)
+        own = np.split(made.rows, np.cumsum(made.counts)[:-1])  # of each [windows, dimension]
+        return [
+            json.dumps([document.id, int(cut), b64encode(vectors.tobytes()).decode()])
+            for document, cut, vectors in zip(documents, made.cut, own, strict=True)
+        ]
+
+    return rows
+
+
+def vectors_of(rows: Iterable[str], dimension: int) -> tuple[list[str], TextVectors]:
+    """The ids and vectors of the documents that these rows were made of."""
+    from secondlook.score.vectors import TextVectors
+
+    ids, cut, encoded = zip(*map(json.loads, rows), strict=True)
+    own = [np.frombuffer(b64decode(one), np.float32).reshape(-1, dimension) for one in encoded]
+    counts = np.array([len(vectors) for vectors in own], np.int64)
+    return list(ids), TextVectors(np.concatenate(own), counts, np.array(cut, np.int64))
+
+
 class MadeInParts:
     """The rows that a cluster made, as PartialLines has them."""
 
@@ -73,6 +104,10 @@ class MadeInParts:
     def finish(self, rows: Iterable[str]) -> None:
         """Write the target, compressed as its name says, and remove what was beside it."""
         write_lines(self._target, rows)
+        self.remove()
+
+    def remove(self) -> None:
+        """Nothing is left beside the target."""
         self._parts.remove()
 
 
@@ -91,12 +126,27 @@ def made(
         here = PartialLines(target, job)
         here.fill(documents, tools(), at_once, advance)
         return here
-    parts = Parts(target, job)
+    return made_in_parts(target, job, tools, documents, at_once, advance=advance, ray=ray)
+
+
+def made_in_parts(
+    target: Path,
+    job: Mapping[str, Any],
+    tools: Callable[[], Rows],
+    documents: Iterable[Document],
+    at_once: int,
+    *,
+    advance: Callable[[int], None],
+    ray: str,
+    first: int = 0,
+) -> MadeInParts:
+    """The same on the Ray cluster at `ray`, for the documents of the parts from `first` on."""
+    parts = Parts(target, job, first)
     rest = iter(documents)
     batches = iter(lambda: list(islice(rest, at_once)), [])
     count = parts.give(map(as_work, batches))
     missing = parts.missing(count)
-    advance(at_once * (count - len(missing)))
+    advance(at_once * (count - first - len(missing)))
     run(ray, missing, partial(_on_work, tools), advance=advance)
     return MadeInParts(target, parts, count)
 

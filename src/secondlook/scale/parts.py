@@ -18,10 +18,12 @@ class Parts:
     """The parts of one job, in a folder beside its target that all workers can reach.
 
     `job` says what the work is made of; what another job left in the folder is thrown away.
+    `first` is the number of the first part that is asked about: those before it are done with.
     Raises OutputInUse where another process is at work on the target.
     """
 
-    def __init__(self, target: Path, job: Mapping[str, Any]) -> None:
+    def __init__(self, target: Path, job: Mapping[str, Any], first: int = 0) -> None:
+        self._first = first
         self._hold = Hold(
             target, f"the parts of {target} that are done stay; the same command does the others"
         )
@@ -34,26 +36,29 @@ class Parts:
 
     def give(self, work: Iterable[str]) -> int:
         """Lay down what each part is to do, in order; says how many there are."""
-        count = -1
-        for count, text in enumerate(work):
-            path = self.folder / f"{count:06}.work"
+        count = self._first
+        for count, text in enumerate(work, self._first + 1):
+            path = self._work(count - 1)
             if not path.is_file() and not result_of(path).is_file():
                 write_at_once(path, text)
-        return count + 1
+        return count
 
     def missing(self, count: int) -> list[Path]:
         """The work that has no result yet."""
-        work = [self.folder / f"{number:06}.work" for number in range(count)]
+        work = map(self._work, range(self._first, count))
         return [path for path in work if not result_of(path).is_file()]
 
     def results(self, count: int) -> Iterator[Path]:
         """All results, in the order of the work."""
-        return (result_of(self.folder / f"{number:06}.work") for number in range(count))
+        return (result_of(self._work(number)) for number in range(self._first, count))
 
     def remove(self) -> None:
         """The target is written: nothing of this is needed any more."""
         rmtree(self.folder)
         self._hold.release()
+
+    def _work(self, number: int) -> Path:
+        return self.folder / f"{number:06}.work"
 
 
 def _is_of(state: Path, job: Mapping[str, Any]) -> bool:

@@ -34,6 +34,7 @@ def build_index(
     options: Mapping[str, Any] | None = None,
     vectors: str | Path | None = None,
     vector_precision: VectorPrecision = "fp32",
+    ray: str | None = None,
     replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> SearchIndex:
@@ -42,7 +43,8 @@ def build_index(
     `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
     unless `replace` is set. `vectors` is a re-ranker or bi-encoder that encodes every document, so
     that the index can be searched by vectors too, stored as fp32, fp16 or int8; an index of the
-    same corpus that is there already gets them, and an interrupted call resumes.
+    same corpus that is there already gets them, and an interrupted call resumes. With `ray`, an
+    address or "local", workers of that cluster encode parts of the corpus.
 
     `language` says how words are stemmed and which are stop words: "german", "french", …, "cjk", or
     "none" for neither. For `engine="opensearch"`: `url` names nodes of the cluster (default:
@@ -56,7 +58,7 @@ def build_index(
     <Run 'bm25s': 1 queries, 2 hits>
     """
     from secondlook.data.formats import corpus_file
-    from secondlook.errors import DuplicateId, IndexProblem
+    from secondlook.errors import DuplicateId, IndexProblem, WrongArgument
     from secondlook.retrieve.engines import ENGINES
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
@@ -71,6 +73,8 @@ def build_index(
     target, reported = Path(folder), as_progress(progress)
     if vectors is not None:
         check_encoder(vectors)
+    elif ray is not None:
+        raise WrongArgument("workers of a Ray cluster make vectors alone: give vectors too")
     if (target / CARD).exists() and not replace:
         if vectors is None:
             raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
@@ -80,6 +84,7 @@ def build_index(
             vectors,
             precision=vector_precision,
             corpus_format=corpus_format,
+            ray=ray,
             progress=reported,
         )
         return open_index(target)
@@ -99,7 +104,7 @@ def build_index(
     )
     if vectors is not None and getattr(chosen, "stores_vectors", False):
         again = _Documents(str(corpus), corpus_format, Progress())
-        build_with_vectors(target, chosen, settings, again.__iter__, vectors, reported)
+        build_with_vectors(target, chosen, settings, again.__iter__, vectors, reported, ray=ray)
         return open_index(target)
     try:
         built = chosen.build(target, documents, settings)
@@ -109,7 +114,7 @@ def build_index(
     if vectors is None:
         return SearchIndex(built)
     again = _Documents(str(corpus), corpus_format, Progress())
-    make_vectors(target, built, again, vectors, vector_precision, reported)
+    make_vectors(target, built, again, vectors, vector_precision, reported, ray=ray)
     return open_index(target)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.retrieve import Index
     from secondlook.retrieve.engines import Engine
     from secondlook.retrieve.vector_files import VectorCard, VectorPrecision, VectorWriter
     from secondlook.score.vector_scorer import VectorScorer
-    from secondlook.score.vectors import VectorEncoder
+    from secondlook.score.vectors import TextVectors, VectorEncoder
     from secondlook.types import Document
+
+    Encoded = Iterator[tuple[list[str], TextVectors]]
+    """The ids of some documents, and their vectors."""
 
 _AT_ONCE = 512
 """Documents: the same batches on any machine and after any interruption give the same vectors."""
@@ -31,7 +35,7 @@ class VectorsResult:
     index: Path
     card: VectorCard
     cut: int
-    """Documents that were longer than the ranker reads, of those encoded by this call."""
+    """Documents that were longer than the ranker reads, of those added by this call."""
 
     def summary(self) -> str:
         """What there is now, in a line or two."""
@@ -66,6 +70,7 @@ def add_vectors(
     *,
     precision: VectorPrecision = "fp32",
     corpus_format: str = "auto",
+    ray: str | None = None,
     progress: Progress | ProgressCallback | None = None,
 ) -> VectorsResult:
     """Encode every document of an index, so that it can be searched by vectors.
@@ -74,7 +79,7 @@ def add_vectors(
     kept in the index folder, to encode queries. `corpus` must be what was indexed; for an attached
     index it is that index itself, whose documents are read and to which nothing is written. After
     an interruption the same call resumes; earlier vectors are replaced when the new ones are
-    complete.
+    complete. With `ray`, an address or "local", workers of that cluster encode parts of the corpus.
     """
     from secondlook.data import read_corpus
     from secondlook.retrieve import open_index
@@ -83,6 +88,7 @@ def add_vectors(
     engine = open_index(folder)
     if engine.card.engine == "attached":
         _refuse_corpus_of_attached(folder, corpus)
+        _refuse_ray_for_attached(folder, ray)
         live: Any = engine
         return make_vectors(folder, engine, live.documents(), ranker, precision, reported)
 
@@ -92,8 +98,10 @@ def add_vectors(
     _refuse_other_corpus(engine, documents(), folder, reported)
     if getattr(engine, "stores_vectors", False):
         settings = type(engine).options(folder, **engine.card.settings)
-        return build_with_vectors(folder, type(engine), settings, documents, ranker, reported)
-    return make_vectors(folder, engine, documents(), ranker, precision, reported)
+        return build_with_vectors(
+            folder, type(engine), settings, documents, ranker, reported, ray=ray
+        )
+    return make_vectors(folder, engine, documents(), ranker, precision, reported, ray=ray)
 
 
 def make_vectors(
@@ -103,6 +111,8 @@ def make_vectors(
     ranker: str | Path,
     precision: VectorPrecision,
     progress: Progress,
+    *,
+    ray: str | None = None,
 ) -> VectorsResult:
     """The same for documents that are known to be the index's.
 
@@ -126,6 +136,7 @@ def make_vectors(
         precision,
         progress,
         live=live,
+        ray=ray,
     )
     card = _finish(writer, encoder, engine.card.fingerprint, ranker, precision, progress)
     return VectorsResult(index, card, cut)
@@ -138,6 +149,8 @@ def build_with_vectors(
     documents: Callable[[], Iterator[Document]],
     ranker: str | Path,
     progress: Progress,
+    *,
+    ray: str | None = None,
 ) -> VectorsResult:
     """Build an index whose engine keeps the vectors with the documents, as a cluster does.
 
@@ -152,7 +165,7 @@ def build_with_vectors(
     corpus = Fingerprint.of(reading)
     index.mkdir(parents=True, exist_ok=True)
     writer, encoder, cut = encode_corpus(
-        index, corpus.digest(), corpus.documents, documents(), ranker, "fp32", progress
+        index, corpus.digest(), corpus.documents, documents(), ranker, "fp32", progress, ray=ray
     )
     rows = writer.complete()
     card = _card(writer, encoder, corpus.digest(), ranker, "fp32").model_copy(
@@ -187,6 +200,7 @@ def encode_corpus(
     progress: Progress,
     *,
     live: bool = False,
+    ray: str | None = None,
 ) -> tuple[VectorWriter, VectorEncoder, int]:
     """Encode the documents into a folder in the making; how many were cut short.
 
@@ -203,6 +217,7 @@ def encode_corpus(
         own = writer.folder / ENCODER
         if not own.is_dir() and not copy_encoder(ranker, own):
             progress.say("torch is used; for faster encoding: pip install 'secondlook[export]'")
+        writer.save()  # one encoder for the whole job, however often it is interrupted
         encoder = VectorEncoder.load(own)
     rest: Iterator[Document] = islice(documents, 0 if live else writer.documents, None)
     if live:
@@ -211,15 +226,58 @@ def encode_corpus(
     with progress.counting("encoding", "documents", total) as advance:
         advance(writer.documents)
         try:
-            while some := list(islice(rest, _AT_ONCE)):
-                made = encoder.documents(some)
-                writer.add([one.id for one in some], made.counts, made.rows)
-                cut += int((made.cut > 0).sum())
-                advance(len(some))
+            made = (
+                _encoded_here(encoder, rest, advance)
+                if ray is None
+                else _encoded_on_ray(writer, job, encoder, rest, advance, ray)
+            )
+            for doc_ids, vectors in made:
+                writer.add(doc_ids, vectors.counts, vectors.rows)
+                cut += int((vectors.cut > 0).sum())
         except BaseException:
             writer.close()
             raise
     return writer, encoder, cut
+
+
+def _encoded_here(
+    encoder: VectorEncoder, documents: Iterator[Document], advance: Callable[[int], None]
+) -> Encoded:
+    while some := list(islice(documents, _AT_ONCE)):
+        yield [one.id for one in some], encoder.documents(some)
+        advance(len(some))
+
+
+def _encoded_on_ray(
+    writer: VectorWriter,
+    job: Mapping[str, Any],
+    encoder: VectorEncoder,
+    documents: Iterator[Document],
+    advance: Callable[[int], None],
+    address: str,
+) -> Encoded:
+    """The same batches, each a part of a job of workers that open the copied encoder.
+
+    `documents` are those that the writer has not. The parts are removed when it has all.
+    """
+    from secondlook.retrieve.vector_files import ENCODER
+    from secondlook.scale.documents import encoding, made_in_parts, vectors_of
+
+    made = made_in_parts(
+        writer.target,
+        job,
+        partial(encoding, (writer.folder / ENCODER).absolute()),
+        documents,
+        _AT_ONCE,
+        advance=advance,
+        ray=address,
+        first=writer.documents // _AT_ONCE,
+    )
+    rows = made.rows()
+    while some := list(islice(rows, _AT_ONCE)):
+        yield vectors_of(some, encoder.dimension)
+    writer.save()
+    made.remove()
 
 
 def _unseen(documents: Iterable[Document], seen: set[str]) -> Iterator[Document]:
@@ -237,6 +295,16 @@ def _refuse_corpus_of_attached(folder: Path, corpus: str | Path) -> None:
         raise WrongArgument(
             f"{folder} is an attached index, which gives its own documents: name it as the corpus, "
             f"too (secondlook index {folder} {folder} --vectors RANKER)"
+        )
+
+
+def _refuse_ray_for_attached(folder: Path, ray: str | None) -> None:
+    from secondlook.errors import WrongArgument
+
+    if ray is not None:
+        raise WrongArgument(
+            f"{folder} is an attached index, whose documents may change before all parts of a Ray "
+            "job are done: leave out ray"
         )
 
 
