@@ -120,27 +120,16 @@ def made(
     *,
     advance: Callable[[int], None],
     ray: str | None = None,
+    first: int = 0,
 ) -> PartialLines | MadeInParts:
-    """All rows of the documents, made here or on the Ray cluster at `ray`; killed, it goes on."""
+    """All rows of the documents, made here or on the Ray cluster at `ray`; killed, it goes on.
+
+    On a cluster, `documents` may be those of the parts from number `first` on.
+    """
     if ray is None:
         here = PartialLines(target, job)
         here.fill(documents, tools(), at_once, advance)
         return here
-    return made_in_parts(target, job, tools, documents, at_once, advance=advance, ray=ray)
-
-
-def made_in_parts(
-    target: Path,
-    job: Mapping[str, Any],
-    tools: Callable[[], Rows],
-    documents: Iterable[Document],
-    at_once: int,
-    *,
-    advance: Callable[[int], None],
-    ray: str,
-    first: int = 0,
-) -> MadeInParts:
-    """The same on the Ray cluster at `ray`, for the documents of the parts from `first` on."""
     parts = Parts(target, job, first)
     rest = iter(documents)
     batches = iter(lambda: list(islice(rest, at_once)), [])

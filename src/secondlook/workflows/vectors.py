@@ -261,9 +261,9 @@ def _encoded_on_ray(
     `documents` are those that the writer has not. The parts are removed when it has all.
     """
     from secondlook.retrieve.vector_files import ENCODER
-    from secondlook.scale.documents import encoding, made_in_parts, vectors_of
+    from secondlook.scale.documents import encoding, made, vectors_of
 
-    made = made_in_parts(
+    parts = made(
         writer.target,
         job,
         partial(encoding, (writer.folder / ENCODER).absolute()),
@@ -273,11 +273,11 @@ def _encoded_on_ray(
         ray=address,
         first=writer.documents // _AT_ONCE,
     )
-    rows = made.rows()
+    rows = parts.rows()
     while some := list(islice(rows, _AT_ONCE)):
         yield vectors_of(some, encoder.dimension)
     writer.save()
-    made.remove()
+    parts.remove()
 
 
 def _unseen(documents: Iterable[Document], seen: set[str]) -> Iterator[Document]:
