@@ -14,6 +14,8 @@ from invented import DEEP_SEA, write_deep_sea
 from no_cluster import in_this_process
 from secondlook.data import read_run, write_corpus
 from secondlook.errors import CheckpointProblem, IndexProblem, WrongArgument
+from secondlook.progress import Progress
+from secondlook.retrieve.cluster import OpenSearchSettings
 from secondlook.retrieve.hybrid import HybridIndex, write_choice
 from secondlook.retrieve.vector_files import VectorWriter, read_vector_card
 from secondlook.score import encoder_copy
@@ -240,6 +242,25 @@ def test_a_job_on_a_cluster_resumes_wherever_it_was_killed(data, tmp_path, monke
     assert len(copied) == 1
     assert files_of(killed) == files_of(straight)
     assert not list(killed.glob(".vectors*"))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_an_engine_that_keeps_the_vectors_itself_gets_those_of_one_process(data, tmp_path):
+    loaded = []
+
+    class Engine:
+        @staticmethod
+        def build(_folder, documents, settings, *, vectors):
+            assert settings.vectors.dimension == vectors.read(slice(1)).shape[1]
+            loaded.append([[one.id for one in documents], vectors.read(slice(None)).tolist()])
+
+    options = OpenSearchSettings(name="sea")
+    for ray in (None, "somewhere"):
+        given = tmp_path / str(ray), Engine, options, lambda: iter(DEEP_SEA), data / "ranker"
+        assert workflow.build_with_vectors(*given, Progress(), ray=ray).card.stored == "cluster"
+    assert loaded[0] == loaded[1]
+    assert len(loaded[0][1]) == len(DEEP_SEA)
+    assert not (tmp_path / "somewhere" / ".vectors.parts").exists()
 
 
 @pytest.mark.usefixtures("small_parts")
