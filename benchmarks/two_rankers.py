@@ -52,6 +52,8 @@ def main() -> None:
     parser.add_argument("--years", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--rankers", nargs="+", choices=RANKERS, default=list(RANKERS))
     given = parser.parse_args()
+    if given.output:
+        given.output.mkdir(parents=True, exist_ok=True)
     claim(given.work, {name: (getattr(given, name), given.work / name) for name in RANKERS})
     with redirect_stdout(sys.stderr):  # standard output is for results
         for name in given.rankers:
