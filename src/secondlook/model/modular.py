@@ -8,6 +8,7 @@ sentence-transformers stores them under, so that a folder stays one of theirs.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +38,7 @@ _LAYER_ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-class HeadModule(nn.Module):
+class HeadModule(nn.Module, ABC):
     """A module of the chain, and what is stored of it."""
 
     reads: str = TEXT
@@ -47,9 +48,9 @@ class HeadModule(nn.Module):
         super().__init__()
         self.saved = saved
 
+    @abstractmethod
     def forward(self, given: Tensor, real: Tensor) -> Tensor:
         """What it writes, of what it reads; `real`, [batch, tokens], is 0 for padding."""
-        raise NotImplementedError
 
 
 class Pooling(HeadModule):

@@ -66,7 +66,7 @@ class Distillation:
         from secondlook.workflows.claim import CONTENTS, claim
         from secondlook.workflows.teach import teacher_name
 
-        asked: dict[str, tuple[str | int | None, Path]] = {
+        settings: dict[str, tuple[str | int | None, Path]] = {
             "student": (self.student, self._folder("untaught")),
             "pool": (self.pool, self._run("pool")),
             "depth": (self.depth, self._groups("train", "candidates")),
@@ -80,8 +80,8 @@ class Distillation:
             "the queries": self._queries_digest(),
             "the index": read_card(self.index).fingerprint,
         }.items():
-            asked[f"{CONTENTS}{name}"] = digest, self._run("pool")
-        claim(self.results, asked)
+            settings[f"{CONTENTS}{name}"] = digest, self._run("pool")
+        claim(self.results, settings)
 
     def _queries_digest(self) -> str:
         from hashlib import sha256

@@ -36,12 +36,12 @@ def plan(tuning: Tuning) -> None:
     parts = {name: read_qrels(tuning.qrels(name)) for name in ("train", "dev", "test")}
     if not kept.exists():
         speed = _scoring_speed(tuning, parts["dev"])
-        asked = budget.Sizes(tuning.depth, len(parts["dev"]), len(parts["test"]))
+        wanted = budget.Sizes(tuning.depth, len(parts["dev"]), len(parts["test"]))
         left = tuning.clock.left - _small_things(tuning)
-        sizes = budget.share_out(asked, len(parts["train"]), left, speed)
+        sizes = budget.share_out(wanted, len(parts["train"]), left, speed)
         most = budget.most_queries(tuning.clock.seconds, speed)
         train = min(len(parts["train"]), max(most, 10 * budget.FEWEST_TESTED))
-        _tell(tuning, asked, sizes, speed)
+        _tell(tuning, wanted, sizes, speed)
         if train < len(parts["train"]):
             tuning.progress.say(
                 f"{train:,} training queries, more than can be seen once in the time"
@@ -58,6 +58,7 @@ def plan(tuning: Tuning) -> None:
 
 def _scoring_speed(tuning: Tuning, qrels: Qrels) -> float:
     """Pairs a second, as the base model is run here."""
+    from itertools import islice
     from time import monotonic
 
     from secondlook.data import read_queries
@@ -66,8 +67,8 @@ def _scoring_speed(tuning: Tuning, qrels: Qrels) -> float:
     from secondlook.score.ranker import Ranker
 
     index, ranker = open_index(tuning.index), Ranker.load(tuning.ranker("untuned"))
-    asked = [query for query in read_queries(tuning.queries) if query.id in qrels]
-    queries = asked[:_PROBED_QUERIES]
+    judged = (query for query in read_queries(tuning.queries) if query.id in qrels)
+    queries = list(islice(judged, _PROBED_QUERIES))
     found = index.retrieve(queries, _PROBED_HITS)
     rerank(queries[:1], found[:1], index, ranker)  # the first call makes things ready
     began = monotonic()
@@ -75,7 +76,7 @@ def _scoring_speed(tuning: Tuning, qrels: Qrels) -> float:
     return sum(len(ranking.hits) for ranking in found) / (monotonic() - began)
 
 
-def _tell(tuning: Tuning, asked: Sizes, sizes: Sizes, speed: float) -> None:
+def _tell(tuning: Tuning, wanted: Sizes, sizes: Sizes, speed: float) -> None:
     """The plan, before the long stages begin."""
     from secondlook.train import budget
 
@@ -95,10 +96,10 @@ def _tell(tuning: Tuning, asked: Sizes, sizes: Sizes, speed: float) -> None:
         f"scoring speed {speed:,.0f} pairs per second: {sizes.dev:,} validation and "
         f"{sizes.test:,} test queries, {sizes.depth} candidates each"
     )
-    if (sizes.depth, sizes.test) != (asked.depth, asked.test):
+    if (sizes.depth, sizes.test) != (wanted.depth, wanted.test):
         tuning.progress.warn(
-            f"To keep to {tuning.clock.seconds / 60:g} minutes, not {asked.test:,} test queries "
-            f"with {asked.depth} candidates each. More minutes would do all"
+            f"To keep to {tuning.clock.seconds / 60:g} minutes, not {wanted.test:,} test queries "
+            f"with {wanted.depth} candidates each. More minutes would do all"
         )
     if training < 0:
         tuning.progress.warn("It will take longer than the time limit: this is the minimum")

@@ -81,7 +81,7 @@ class Tuning(TuneFiles):
 
         split, made_of = self.qrels("train"), self.results / "made" / "qrels" / "train.tsv"
         retrieved = self.run("bm25", "train") if self.given_index else self.index
-        asked: dict[str, tuple[str | int | None, Path]] = {
+        settings: dict[str, tuple[str | int | None, Path]] = {
             "data": (str(self.data.resolve()), retrieved),
             "index": (self._given_fingerprint(), retrieved),
             "base": (", ".join(self.bases), self.ranker("untuned")),
@@ -98,8 +98,8 @@ class Tuning(TuneFiles):
             ("queries and judgments", judged, split),
             ("the click log", [self.clicks] if self.clicks else [], made_of),
         ):
-            asked[f"{CONTENTS}{name}"] = contents(paths), made
-        claim(self.results, asked)
+            settings[f"{CONTENTS}{name}"] = contents(paths), made
+        claim(self.results, settings)
 
     def check_bases(self) -> None:
         """Raises CheckpointProblem for a base that cannot be read, before anything is made."""
