@@ -13,7 +13,7 @@ same-order/SET       stored vectors (fp32, fp16, int8) against pairs (OpenVINO f
                      of each query's order, and nDCG@10
 speed                one query from vectors and from pairs, in turns, its encoding included
 server               queries a second of /v1/search by vectors and by pairs, nDCG@10 of the answers
-hybrid/SET           BM25, vectors and both, alone and with a cross-encoder (vectors_hybrid.py)
+hybrid/SET           BM25, vectors and both, alone and re-ranked (vectors_hybrid.py)
 cluster/SET          the same on three OpenSearch nodes with k-NN, beside the figures of hybrid/SET
 attention/SET/SEED   `tune` with cross-attention and without, gates (vectors_attention.py)
 million              a build that is killed twice: memory, bytes, recall (vectors_scale.py)
@@ -218,7 +218,11 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=12.0, help="Of each call of `tune`.")
     parser.add_argument("--layers", type=int, default=3, help="Of the encoder of `million`.")
+    parser.add_argument(
+        "--cross", type=int, default=100, help="Queries that the cross-encoder reads candidates of."
+    )
     parser.add_argument("--weights", type=Path, default=SHARED / "weights", help="Models to use.")
+    parser.add_argument("--base", type=Path, help="The bi-encoder, if not e5-small of these.")
     given = parser.parse_args()
     if given.list or not given.work:
         print("\n".join(PARTS))
@@ -236,6 +240,8 @@ def main() -> None:
         given.queries,
         given.minutes,
         given.layers,
+        (given.base or given.weights / "e5-small").resolve(),
+        given.cross,
     )
     kept = given.work / "figures.jsonl"
     for name in PARTS if "all" in given.parts else given.parts:
@@ -250,7 +256,7 @@ def main() -> None:
 def measured(name: str, part: Part, bench: Bench) -> str:
     """The figures of a part as one line, with the machine's and the load before it."""
     load, began = os.getloadavg()[0], time.monotonic()
-    told = {"part": name, "share": bench.share} | part(bench)
+    told = {"part": name, "share": bench.share, "base": bench.base.name} | part(bench)
     told |= {"seconds": time.monotonic() - began, "load before": load, "machine": machine()}
     return json.dumps(told, default=float)
 

@@ -44,11 +44,10 @@ class Bench:
     """Of each call of `tune`."""
     layers: int
     """Of the encoder that a million passages are encoded with."""
-
-    @property
-    def base(self) -> Path:
-        """The bi-encoder."""
-        return self.weights / "e5-small"
+    base: Path
+    """The bi-encoder."""
+    cross: int
+    """Judged queries of a set whose candidates the cross-encoder reads, at most."""
 
     @property
     def cross_encoder(self) -> Path:
@@ -165,6 +164,22 @@ def in_precision(index: Path, precision: Any) -> Path:
     writer.complete()
     writer.finish(stored.card.model_copy(update={"precision": precision}))
     return folder
+
+
+def carry_over(index: Path, folder: Path, ranker: Path) -> None:
+    """Leave the rows of an index where a build of `folder` finds them, as if it had made them."""
+    from secondlook.score.encoder_copy import identity
+
+    stored = VectorFiles(index / FOLDER)
+    card = stored.card
+    folder.mkdir()
+    job = {"ranker": identity(ranker), "corpus": card.corpus, "precision": card.precision}
+    writer = VectorWriter(folder, job, card.dimension, card.precision)
+    shutil.copytree(index / FOLDER / ENCODER, writer.folder / ENCODER)
+    places = np.arange(card.documents)
+    rows, counts = stored.rows_of(places)
+    writer.add(stored.ids.at(places), counts, stored.rows.read(rows))
+    writer.close()
 
 
 def by_query(run: Path, qrels: Path) -> dict[str, Ranking]:

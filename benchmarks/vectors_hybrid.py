@@ -1,7 +1,8 @@
 """BM25, vectors and both as the first stage, in process and on a cluster; a part of vectors.py.
 
-`tuned` is what `secondlook fuse index` chooses by judgments of other queries. The cross-encoder
-re-ranks the hundred candidates of each first stage; a pair is scored once, whichever run asks.
+`tuned` is what `secondlook fuse index` chooses by judgments of other queries. Two re-rankers follow
+each first stage: the bi-encoder, by the stored vectors of the hundred candidates, and for some of
+the queries a cross-encoder, which reads the twenty best; it scores a pair once, whichever run asks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from secondlook.types import Hit, Ranking
 from secondlook.workflows.choose_first_stage import choose_first_stage
 from secondlook.workflows.index import build_index
 from secondlook.workflows.rerank import rerank
-from vectors_bench import Bench, file_of, values
+from vectors_bench import Bench, by_query, carry_over, file_of, values
 
 SETS = {
     "scifact": "train",
@@ -33,6 +34,9 @@ SETS = {
 """Sets with test judgments, and the split that the first stage is tuned on."""
 MEASURES = ("nDCG@10", "R@100")
 FIRST_STAGES = ("bm25", "vectors", "hybrid", "tuned")
+RANKER, CROSS_ENCODER = " + ranker", " + cross-encoder"
+DEPTH = 20
+"""Candidates that the cross-encoder reads."""
 NODES = 3
 _OPEN = ExitStack()
 _CLUSTERS: list[Cluster] = []
@@ -53,8 +57,8 @@ def on_cluster(bench: Bench, name: str) -> dict[str, Any]:
     if not inside.exists():
         compared(bench, name, own, choice)
     folder = bench.work / f"{name}.cluster"
-    if not (folder / ".vectors.half").exists():  # an earlier cluster is gone; encodings are kept
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)  # an earlier cluster is gone
+    carry_over(own, folder, bench.separate_ranker())
     for run in bench.work.glob(f"{folder.name}.*.trec"):
         run.unlink()
     build_index(
@@ -72,7 +76,7 @@ def on_cluster(bench: Bench, name: str) -> dict[str, Any]:
     before = json.loads(inside.read_text("utf-8"))
     apart = {
         stage: {m: figures[stage][m] - before[stage][m] for m in MEASURES}
-        for stage in (*FIRST_STAGES, *(f"{stage} + ranker" for stage in FIRST_STAGES))
+        for stage in (*FIRST_STAGES, *(stage + RANKER for stage in FIRST_STAGES))
     }
     largest = max(abs(value) for one in apart.values() for value in one.values())
     return figures | {"against in process": apart, "largest difference": largest}
@@ -104,30 +108,46 @@ def compared(bench: Bench, name: str, index: Path, choice: FirstStageChoice) -> 
         # by reciprocal rank where nothing was tuned; what is tuned is stored in the index
         write_choice(index, choice if stage == "tuned" else FirstStageChoice())
         runs[stage] = bench.run(name, index, qrels, None if stage == "tuned" else stage, stage)
-    for stage in FIRST_STAGES:
-        runs[f"{stage} + ranker"] = reranked(bench, name, runs[stage])
+    runs |= {stage + RANKER: by_vectors(bench, name, index, runs[stage]) for stage in FIRST_STAGES}
     table = {key: {m: values(run, qrels, m) for m in MEASURES} for key, run in runs.items()}
+    if bench.cross:
+        few = bench.judged(name, "test", bench.cross)
+        for stage in FIRST_STAGES:
+            read = by_cross_encoder(bench, name, runs[stage], few)
+            table[stage + CROSS_ENCODER] = {"nDCG@10": values(read, few, "nDCG@10")}
     figures: dict[str, Any] = {
-        key: {m: float(own.mean()) for m, own in row.items()} for key, row in table.items()
+        key: {"queries": len(row["nDCG@10"])} | {m: float(own.mean()) for m, own in row.items()}
+        for key, row in table.items()
     }
-    for stage in FIRST_STAGES[1:]:
-        for after in ("", " + ranker"):
-            gains = {m: table[stage + after][m] - table["bm25" + after][m] for m in MEASURES}
-            figures[f"{stage}{after} - bm25{after}"] = {
-                m: {"difference": float(own.mean()), "p": t_test(own)} for m, own in gains.items()
-            }
+    for key, row in table.items():
+        stage, plus, after = key.partition(" + ")
+        if stage == "bm25":
+            continue
+        gains = {m: own - table[f"bm25{plus}{after}"][m] for m, own in row.items()}
+        figures[key]["against bm25"] = {
+            m: {"difference": float(own.mean()), "p": t_test(own)} for m, own in gains.items()
+        }
     if index.name.endswith(".index"):
         (bench.work / f"{name}.compared.json").write_text(json.dumps(figures), "utf-8")
     return figures
 
 
-def reranked(bench: Bench, name: str, run: Path) -> Path:
-    """The run in the cross-encoder's order; pairs that no earlier run had are scored first."""
-    target = run.with_suffix(".reranked.trec")
+def by_vectors(bench: Bench, name: str, index: Path, run: Path) -> Path:
+    """The run in the order of the bi-encoder's stored vectors."""
+    target = run.with_suffix(".vectors.trec")
+    if not target.exists():
+        result = rerank(run, index, bench.query_file(name), bench.separate_ranker(), target)
+        assert result.by_vectors
+    return target
+
+
+def by_cross_encoder(bench: Bench, name: str, run: Path, qrels: Path) -> Path:
+    """The best of some queries in the cross-encoder's order; pairs new to it are scored first."""
+    target = run.with_suffix(f".{bench.cross}.crossed.trec")
     if target.exists():
         return target
     scores = known_scores(bench, name)
-    wanted = list(read_run(run))
+    wanted = [one.top(DEPTH) for one in by_query(run, qrels).values()]
     missing = [
         Ranking(one.query_id, tuple(h for h in one.hits if (one.query_id, h.doc_id) not in scores))
         for one in wanted
