@@ -119,6 +119,7 @@ def built(bench: Bench, folder: Path, corpus: Path, base: Path, kills: int) -> d
     return {
         "kills": sum(one["killed"] for one in done),
         "seconds": sum(one["seconds"] for one in done),
+        "seconds after encoding": done[-1].get("seconds after encoding"),
         "peak MB": max(one["peak KB"] for one in done) / 1024,
         "peak MB without mapped files": max(one["peak anonymous KB"] for one in done) / 1024,
         "vectors MB": sum(path.stat().st_size for path in files) / 2**20,
@@ -147,17 +148,22 @@ def run_once(
     process, began = subprocess.Popen(command, stdout=sys.stderr), time.monotonic()
     state = index / f".{FOLDER}.half" / "progress.json"
     peak = anonymous = 0
-    killed = False
+    killed, passages, encoded_at = False, read_count(corpus), None
     while process.poll() is None:
         now = memory(process.pid)
         peak, anonymous = max(peak, now.get("VmHWM", 0)), max(anonymous, now.get("RssAnon", 0))
-        if threshold is not None and not killed and encoded(state) >= threshold:
+        safe = encoded(state)
+        if threshold is not None and not killed and safe >= threshold:
             os.kill(process.pid, signal.SIGKILL)
             killed = True
+        if safe == passages and encoded_at is None:
+            encoded_at = time.monotonic()
         time.sleep(0.05)
     if not killed and process.returncode:
         sys.exit(f"the build ended with {process.returncode}")
     told = {"killed": killed, "seconds": time.monotonic() - began}
+    if encoded_at is not None:  # graphs are built then
+        told["seconds after encoding"] = time.monotonic() - encoded_at
     return told | {"peak KB": peak, "peak anonymous KB": anonymous}
 
 
