@@ -10,6 +10,7 @@ from secondlook.encode.settings import WindowSettings
 from secondlook.errors import CheckpointProblem
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.model.network import new_joint, new_warm, save_model
+from secondlook.score.cores import threads
 from secondlook.score.encoder_copy import copy_encoder, identity
 from secondlook.score.ranker import Ranker
 from secondlook.score.vector_export import can_export_encoder
@@ -146,3 +147,6 @@ def test_an_exported_encoder_makes_the_same_vectors_without_torch(tmp_path):
     )
     fingerprints = [vector_fingerprint(open_checkpoint(at)) for at in (folder, tmp_path / "copy")]
     assert fingerprints[0] == fingerprints[1]
+    single = VectorEncoder.load_for_queries(tmp_path / "copy")  # all cores work on each batch
+    assert (single._backend.workers, single._backend.batch_threads) == (1, threads())
+    assert single.query_vectors(QUERIES) == pytest.approx(fast.query_vectors(QUERIES), abs=1e-6)

@@ -14,7 +14,8 @@ from secondlook.retrieve.search_options import SearchOptions
 from secondlook.types import Document, Query
 from secondlook.workflows.index import build_index
 from secondlook.workflows.open_index import open_index
-from secondlook.workflows.vectors import add_vectors
+from secondlook.workflows.vectors import add_vectors, stored_scorer_of
+from secondlook.workflows.warm import warm
 
 FILLED: list[Document] = []
 """What the owner of the index has put there so far."""
@@ -124,3 +125,13 @@ def test_a_search_with_filters_goes_by_the_engine_alone(folder):
     narrowed = index.with_options(filters)
     assert narrowed.engine.options == filters
     assert ids(narrowed, "z") == set()  # not by vectors, which know no brand
+
+
+def test_documents_are_fetched_before_they_are_scored_by_vectors(folder):
+    ranker = folder.parent / "ranker"
+    warm(folder.parent / "base", ranker, separate_layers="all")
+    add_vectors(folder, folder, ranker)
+    index = vectors_of(folder)
+    scorer = stored_scorer_of(index, ranker)
+    assert scorer is not None
+    assert scorer.reads_texts  # one that left the index since must not be ranked

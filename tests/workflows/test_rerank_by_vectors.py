@@ -7,6 +7,7 @@ import pytest
 import tiny
 from invented import write_deep_sea
 from secondlook.data import read_run
+from secondlook.retrieve.bm25 import Bm25Index
 from secondlook.score.torch_backend import TorchBackend
 from secondlook.workflows.index import build_index
 from secondlook.workflows.rerank import rerank
@@ -47,9 +48,10 @@ def test_the_run_is_the_same_without_reading_a_document(data, tmp_path, monkeypa
     by_pairs, expected = run_of(data, tmp_path / "pairs.trec", stored_vectors=False, **own)
 
     def never(*_):
-        raise AssertionError("a pair was read")
+        raise AssertionError("a document was read")
 
     monkeypatch.setattr(TorchBackend, "logits", never)
+    monkeypatch.setattr(Bm25Index, "fetch", never)
     by_vectors, found = run_of(data, tmp_path / "vectors.trec", **own)
     assert (by_pairs.by_vectors, by_vectors.by_vectors) == (False, True)
     assert "by stored vectors" in by_vectors.summary()

@@ -5,12 +5,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secondlook.errors import MissingDocument, VanishedDocuments
-from secondlook.types import Ranking
+from secondlook.types import Document, Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from secondlook.types import Corpus, Document
+    from secondlook.types import Corpus, Pair, Query
+
+
+def pairs_of(
+    queries: Sequence[Query], rankings: Sequence[Ranking], corpus: Corpus, scorer: object
+) -> tuple[list[Ranking], list[Pair]]:
+    """The rankings without hits whose documents vanished, and a pair for every hit left.
+
+    Nothing is fetched for a scorer that knows documents by their ids: its `reads_texts` is False.
+    """
+    wanted = list(dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits))
+    documents: Mapping[str, Document]
+    if getattr(scorer, "reads_texts", True):
+        documents = fetch_present(corpus, wanted)
+    else:
+        documents = {doc_id: Document(doc_id, "") for doc_id in wanted}
+    present = [still_there(ranking, documents) for ranking in rankings]
+    pairs = [
+        (query, documents[hit.doc_id])
+        for query, ranking in zip(queries, present, strict=True)
+        for hit in ranking.hits
+    ]
+    return present, pairs
 
 
 def fetch_present(corpus: Corpus, doc_ids: Sequence[str]) -> Mapping[str, Document]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from secondlook.rank.fusion import second_look
-from secondlook.rank.present import fetch_present, still_there
+from secondlook.rank.present import pairs_of
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -43,16 +43,9 @@ def rerank(
 
     Hits whose documents have vanished from a live index are left out.
     """
-    wanted = dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits)
-    texts = fetch_present(corpus, list(wanted))
-    rankings = [still_there(ranking, texts) for ranking in rankings]
-    pairs = [
-        (query, texts[hit.doc_id])
-        for query, ranking in zip(queries, rankings, strict=True)
-        for hit in ranking.hits
-    ]
+    present, pairs = pairs_of(queries, rankings, corpus, scorer)
     scores = iter(scorer.score(pairs).tolist())
-    return [second_look(r, [next(scores) for _ in r.hits], fusion) for r in rankings]
+    return [second_look(r, [next(scores) for _ in r.hits], fusion) for r in present]
 
 
 def with_tails(reranked: Iterable[Ranking], first: Iterable[Ranking]) -> Iterator[Ranking]:

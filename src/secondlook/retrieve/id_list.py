@@ -19,7 +19,6 @@ IDS = "ids.utf8"
 """All ids, one after the other."""
 ID_ENDS = "id_ends.npy"
 ID_ORDER = "id_order.npy"
-_HASHED = np.dtype([("hash", np.uint64), ("position", np.int64)])
 _AT_ONCE = 10_000
 
 
@@ -45,30 +44,34 @@ class IdList:
 
 
 class IdPositions:
-    """Where each id stands in an IdList: its hashes in order, searched by halving."""
+    """Where each id stands in an IdList: its hashes in order, searched by halving.
+
+    The file has two rows, hashes and positions: a search of one row copies nothing.
+    """
 
     def __init__(self, folder: Path, ids: IdList) -> None:
         self._folder, self._ids = folder, ids
-        self._order = np.load(folder / ID_ORDER, mmap_mode="r")
-        if len(self._order) != len(ids):
+        order = np.load(folder / ID_ORDER, mmap_mode="r")
+        if order.shape != (2, len(ids)):
             raise ValueError(f"{ID_ORDER} and {ID_ENDS} differ")
+        self._hashes, self._positions = order[0], order[1]
 
     @staticmethod
     def write(folder: Path, ids: IdList) -> None:
         """Hash and sort the ids; a million take some seconds and 16 MB."""
-        order = np.empty(len(ids), _HASHED)
+        hashes = np.empty(len(ids), np.uint64)
         for start in range(0, len(ids), _AT_ONCE):
             positions = np.arange(start, min(start + _AT_ONCE, len(ids)))
-            order["hash"][positions] = _hashes(ids.at(positions))
-            order["position"][positions] = positions
-        order.sort(order=["hash", "position"])
-        np.save(folder / ID_ORDER, order)
+            hashes[positions] = _hashes(ids.at(positions))
+        order = np.argsort(hashes, kind="stable")
+        np.save(folder / ID_ORDER, np.stack([hashes[order], order.astype(np.uint64)]))
 
     def of(self, doc_ids: Sequence[str]) -> NDArray[np.int64]:
         """The position of each id; raises MissingDocument."""
         hashes = _hashes(doc_ids)
-        places = np.searchsorted(self._order["hash"], hashes)
-        found: NDArray[np.int64] = self._order["position"][np.minimum(places, len(self._order) - 1)]
+        places = np.searchsorted(self._hashes, hashes)
+        nearest = np.minimum(places, len(self._positions) - 1)
+        found: NDArray[np.int64] = self._positions[nearest].astype(np.int64)
         missing = []
         for number, stored in enumerate(self._ids.at(found)):
             if stored == doc_ids[number]:
@@ -84,8 +87,8 @@ class IdPositions:
 
     def _among_equals(self, doc_id: str, place: int, hashed: np.uint64) -> int | None:
         """The position of an id whose hash another id has too; None where it is unknown."""
-        while place < len(self._order) and self._order["hash"][place] == hashed:
-            position = int(self._order["position"][place])
+        while place < len(self._hashes) and self._hashes[place] == hashed:
+            position = int(self._positions[place])
             if self._ids.at(np.array([position])) == [doc_id]:
                 return position
             place += 1

@@ -62,15 +62,18 @@ def open_backend(
     return checkpoint.settings, read_tokenizer(folder), run
 
 
-def open_export(export: Export, checkpoint: Checkpoint) -> GraphBackend:
-    """The engine, with the graph loaded."""
+def open_export(
+    export: Export, checkpoint: Checkpoint, *, one_at_a_time: bool = False
+) -> GraphBackend:
+    """The engine, with the graph loaded; all cores run a batch where these come `one_at_a_time`."""
     if export.engine == "onnx":
         from secondlook.score.onnx_backend import OnnxBackend
 
-        return OnnxBackend(export.graph, checkpoint)
+        return OnnxBackend(export.graph, checkpoint, one_at_a_time=one_at_a_time)
     from secondlook.score.openvino_backend import OpenVinoBackend
 
-    return OpenVinoBackend(export.graph, checkpoint, export.precision)
+    given = export.graph, checkpoint, export.precision
+    return OpenVinoBackend(*given, one_at_a_time=one_at_a_time)
 
 
 def _open_torch(

@@ -80,6 +80,11 @@ class CountingRanker:
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
         self._cut_queries: set[str] = set()
 
+    @property
+    def reads_texts(self) -> bool:
+        """Whether documents are fetched to be scored."""
+        return self.stored is None or self.stored.reads_texts
+
     def rerank(
         self, queries: list[Query], rankings: list[Ranking], corpus: Corpus, *, raw: bool
     ) -> list[Ranking]:

@@ -1,7 +1,7 @@
 """What the engines that run an exported graph share: one batch per core, each on one thread.
 
 No core then waits for another inside a layer, and a machine that does other work beside this
-slows down one batch, not all of them.
+slows down one batch, not all of them. Where batches come one at a time, all cores run each.
 """
 
 from __future__ import annotations
@@ -35,8 +35,12 @@ class GraphBackend(ABC):
     of 256 and of 2,048, and small ones need less padding (docs/decisions/0145).
     """
 
-    def __init__(self, checkpoint: Checkpoint, *, token_budget: int = 512) -> None:
-        self.workers = threads()
+    def __init__(
+        self, checkpoint: Checkpoint, *, token_budget: int = 512, one_at_a_time: bool = False
+    ) -> None:
+        self.workers = 1 if one_at_a_time else threads()
+        self.batch_threads = threads() if one_at_a_time else 1
+        """That run one batch."""
         self.token_budget = token_budget
         self.deal_evenly = True
         """Whether little work is dealt out to all cores; else batches never depend on these."""

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class OnnxBackend(GraphBackend):
     """Scores encoded pairs with ONNX Runtime on the CPU."""
 
-    def __init__(self, graph: Path, checkpoint: Checkpoint) -> None:
-        super().__init__(checkpoint)
+    def __init__(self, graph: Path, checkpoint: Checkpoint, *, one_at_a_time: bool = False) -> None:
+        super().__init__(checkpoint, one_at_a_time=one_at_a_time)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = self.batch_threads
         options.enable_mem_pattern = False  # it keeps a plan of the memory for every shape seen
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(

@@ -27,8 +27,16 @@ class OpenVinoBackend(GraphBackend):
     A bf16 export computes in bf16 where the CPU has it, and in float32 elsewhere.
     """
 
-    def __init__(self, graph: Path, checkpoint: Checkpoint, precision: Precision) -> None:
-        super().__init__(checkpoint)
+    def __init__(
+        self,
+        graph: Path,
+        checkpoint: Checkpoint,
+        precision: Precision,
+        *,
+        one_at_a_time: bool = False,
+    ) -> None:
+        super().__init__(checkpoint, one_at_a_time=one_at_a_time)
+        cores = self.workers * self.batch_threads
         core = openvino.Core()
         bf16 = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
         self.compiled = core.compile_model(
@@ -37,11 +45,11 @@ class OpenVinoBackend(GraphBackend):
             {
                 "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" and bf16 else "f32",
                 "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # int8 is for weights only
-                "INFERENCE_NUM_THREADS": self.workers,
+                "INFERENCE_NUM_THREADS": cores,
                 "NUM_STREAMS": self.workers,
                 # Pinned to the first cores: processes that share a machine (Ray's workers) would
                 # all take the same ones.
-                "ENABLE_CPU_PINNING": self.workers >= (usable_cores() or 1),
+                "ENABLE_CPU_PINNING": cores >= (usable_cores() or 1),
             },
         )
         self._inputs = [one.get_any_name() for one in self.compiled.inputs]

@@ -12,7 +12,7 @@ import numpy as np
 
 from secondlook.encode.windows import pool
 from secondlook.errors import MalformedInput
-from secondlook.rank.present import fetch_present, still_there
+from secondlook.rank.present import pairs_of
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -51,18 +51,8 @@ def raw_windows(
     ranker: Ranker | VectorScorer,
 ) -> list[Ranking]:
     """The windows of the hits, scored, whatever the ranker's pooling."""
-    wanted = dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits)
-    texts = fetch_present(corpus, list(wanted))
-    rankings = [still_there(ranking, texts) for ranking in rankings]
-    scores = iter(
-        ranker.score_windows(
-            [
-                (query, texts[hit.doc_id])
-                for query, ranking in zip(queries, rankings, strict=True)
-                for hit in ranking.hits
-            ]
-        )
-    )
+    present, pairs = pairs_of(queries, rankings, corpus, ranker)
+    scores = iter(ranker.score_windows(pairs))
     return [
         Ranking.of(
             ranking.query_id,
@@ -72,7 +62,7 @@ def raw_windows(
                 for number, score in enumerate(next(scores).tolist())
             ],
         )
-        for ranking in rankings
+        for ranking in present
     ]
 
 

@@ -48,18 +48,25 @@ class StoredVectors(Protocol):
 
 
 def stored_scorer(
-    source: str | Path, encoder: Callable[[], VectorEncoder], stored: StoredVectors, made_by: str
+    source: str | Path,
+    encoder: Callable[[], VectorEncoder],
+    stored: StoredVectors,
+    made_by: str,
+    *,
+    reads_texts: bool = False,
 ) -> VectorScorer | None:
     """What scores as this ranker does, from vectors that were `made_by` a ranker (its fingerprint).
 
     None where they are another's, or where the ranker's layers see both texts, or runs elsewhere.
+    `reads_texts` where a document may have left the index and its vector stayed.
     """
     if is_remote(source):
         return None
     checkpoint = open_checkpoint(source)
     if not scores_by_vectors(checkpoint) or vector_fingerprint(checkpoint) != made_by:
         return None
-    return VectorScorer(encoder(), stored, checkpoint.settings.encode.windows)
+    windows = checkpoint.settings.encode.windows
+    return VectorScorer(encoder(), stored, windows, reads_texts=reads_texts)
 
 
 class _Windows(NamedTuple):
@@ -74,9 +81,16 @@ class VectorScorer:
     """
 
     def __init__(
-        self, encoder: VectorEncoder, stored: StoredVectors, windows: WindowSettings | None
+        self,
+        encoder: VectorEncoder,
+        stored: StoredVectors,
+        windows: WindowSettings | None,
+        *,
+        reads_texts: bool = False,
     ) -> None:
         self._encoder, self._stored, self._windows = encoder, stored, windows
+        self.reads_texts = reads_texts
+        """Whether documents are to be fetched all the same, to see that they are still there."""
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """One raw score per pair, in the order given."""
@@ -87,14 +101,13 @@ class VectorScorer:
         scores = np.empty(len(pairs), np.float32)
         best = np.zeros(len(pairs), np.intp)
         for places, found in self._by_query(pairs):
+            if self._windows is None:
+                scores[places] = found.scores
+                continue
             starts = np.cumsum(found.counts) - found.counts
             parts = np.split(found.scores, starts[1:])
             best[places] = [int(part.argmax()) for part in parts]
-            scores[places] = (
-                found.scores
-                if self._windows is None
-                else pool(found.scores, found.counts.tolist(), self._windows)
-            )
+            scores[places] = pool(found.scores, found.counts.tolist(), self._windows)
         nothing = np.zeros(len(pairs), np.intp)
         return Scored(scores, nothing, best, nothing)
 

@@ -88,7 +88,12 @@ class VectorEncoder:
         self.dimension = _dimension(checkpoint.config)
 
     @classmethod
-    def load(cls, folder: Path) -> VectorEncoder:
+    def load_for_queries(cls, folder: Path) -> VectorEncoder:
+        """The same, for texts that come one at a time: all cores work on each."""
+        return cls.load(folder, one_at_a_time=True)
+
+    @classmethod
+    def load(cls, folder: Path, *, one_at_a_time: bool = False) -> VectorEncoder:
         """The encoder of a ranker's folder: its export, the fastest there is, or else torch."""
         checkpoint = open_checkpoint(folder)
         refuse_without_vectors(checkpoint)
@@ -96,7 +101,8 @@ class VectorEncoder:
             export = Export(checkpoint.folder, engine, precision, "encoder")
             if export.is_there() and runs_here(export):
                 check_fresh(export, checkpoint)
-                return cls(checkpoint, open_export(export, checkpoint))
+                opened = open_export(export, checkpoint, one_at_a_time=one_at_a_time)
+                return cls(checkpoint, opened)
         try:
             from secondlook.score.torch_vectors import TorchVectors
         except ImportError as error:

@@ -75,7 +75,7 @@ class ServedIndex:
             return None if card is None else (card, *others)
 
         def open_() -> Index:
-            return open_first_stage(folder, None, VectorEncoder.load)
+            return open_first_stage(folder, None, VectorEncoder.load_for_queries)
 
         return cls(open_, version, read_card(folder).engine)
 

@@ -25,4 +25,4 @@ def open_index(folder: str | Path, *, by: By | None = None) -> SearchIndex:
     from secondlook.retrieve.search_index import SearchIndex
     from secondlook.score.vectors import VectorEncoder
 
-    return SearchIndex(open_first_stage(Path(folder), by, VectorEncoder.load))
+    return SearchIndex(open_first_stage(Path(folder), by, VectorEncoder.load_for_queries))

@@ -317,7 +317,13 @@ def stored_scorer_of(index: Index, ranker: str | Path) -> VectorScorer | None:
         return None
     encoder: Any = index  # whose encoder is loaded only where it is needed
     stored = index.vectors
-    return stored_scorer(ranker, lambda: encoder.encoder, stored, stored.card.fingerprint)
+    return stored_scorer(
+        ranker,
+        lambda: encoder.encoder,
+        stored,
+        stored.card.fingerprint,
+        reads_texts=index.card.engine == "attached",
+    )
 
 
 def _finish(
