@@ -38,8 +38,8 @@ def card(writer: VectorWriter, precision="fp32", windows=None, graphs=0) -> Vect
     )
 
 
-def written(index, rows, counts=None, precision="fp32", windows=None, *, graphs=False):
-    """An index folder with these vectors, added in two batches."""
+def written(index, rows, counts=None, precision="fp32", windows=None, *, graphs=0):
+    """An index folder with these vectors, added in two batches, `graphs` built at once."""
     index.mkdir(exist_ok=True)
     counts = np.ones(len(rows), np.int64) if counts is None else np.array(counts)
     ids = [f"d{number}" for number in range(len(counts))]
@@ -51,7 +51,8 @@ def written(index, rows, counts=None, precision="fp32", windows=None, *, graphs=
     stored = writer.complete()
     made = 0
     if graphs:
-        made = build_graphs(stored, writer.folder, precision, DIMENSION, lambda _: None)
+        given = stored, writer.folder, precision, DIMENSION, lambda _: None
+        made = build_graphs(*given, threads=graphs)
     writer.finish(card(writer, precision, windows, made))
     return index
 
@@ -74,6 +75,15 @@ def test_rows_come_back_as_near_as_their_precision_allows(tmp_path, precision, f
     assert np.abs(files.rows.similarities(slice(3, 9), rows[:2]) - rows[3:9] @ rows[:2].T).max() < (
         10 * farthest
     )
+
+
+def test_what_all_rows_have_in_common_costs_int8_no_precision(tmp_path):
+    own = unit_vectors(60)
+    rows = np.float32(0.2) * own + np.float32(0.9) * unit_vectors(1, seed=5)
+    files = VectorFiles(written(tmp_path / "index", rows, precision="int8") / "vectors")
+    rounded, scales = packed(rows, "int8")
+    alone = np.abs(rounded * scales[:, None] - rows).mean()
+    assert np.abs(files.rows.read(slice(None)) - rows).mean() < alone / 2
 
 
 def test_a_row_of_zeros_has_a_scale():
@@ -121,8 +131,8 @@ def test_graphs_find_what_comparing_all_finds_and_are_the_same_each_time(
     monkeypatch.setattr(vector_graph, "PART_ROWS", 700)
     rows, queries = unit_vectors(2_000), unit_vectors(20, seed=3)
     asked = [Query(str(n), "") for n in range(len(queries))]
-    index = written(tmp_path / "a", rows, precision=precision, graphs=True)
-    again = written(tmp_path / "b", rows, precision=precision, graphs=True)
+    index = written(tmp_path / "a", rows, precision=precision, graphs=1)
+    again = written(tmp_path / "b", rows, precision=precision, graphs=2)
     graphs = sorted((index / "vectors").glob("graph-*"))
     assert len(graphs) == 3  # of 700 rows each, the last of fewer
     for path in graphs:
@@ -151,6 +161,31 @@ def test_a_graph_that_was_built_before_a_kill_is_not_built_again(tmp_path, monke
     assert build_graphs(files.rows, folder, "fp32", DIMENSION, counted.append) == 3
     assert sum(counted) == 250
     assert [(folder / f"graph-000{n}.faiss").stat().st_mtime_ns for n in (0, 1)] == stamps
+
+
+def test_an_interruption_stops_all_graphs_and_leaves_only_whole_ones(tmp_path, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(vector_graph, "PART_ROWS", 100)
+    monkeypatch.setattr(vector_graph, "_BLOCK", 10)
+    files = VectorFiles(written(tmp_path / "index", unit_vectors(450)) / "vectors")
+    folder, counted = tmp_path / "graphs", list[int]()
+    folder.mkdir()
+
+    def interrupt(rows):
+        counted.append(rows)
+        if sum(counted) > 150:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_graphs(files.rows, folder, "fp32", DIMENSION, interrupt, threads=2)
+    assert sum(counted) < 300
+    assert not list(folder.glob("*.half"))
+    whole = sorted(folder.iterdir())
+    assert len(whole) < 5
+    before = [path.read_bytes() for path in whole]
+    build_graphs(files.rows, folder, "fp32", DIMENSION, lambda _: None, threads=2)
+    assert len(list(folder.iterdir())) == 5
+    assert [path.read_bytes() for path in whole] == before
 
 
 def test_what_was_saved_before_a_kill_is_kept_and_the_rest_made_again(tmp_path):

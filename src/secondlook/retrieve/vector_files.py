@@ -33,6 +33,8 @@ FOLDER = "vectors"
 ENCODER = "encoder"
 VECTOR_CARD = "vectors.json"
 _ROWS, _SCALES, _COUNTS = "rows.bin", "scales.bin", "counts.bin"
+_CENTRE = "centre.npy"
+"""What is subtracted from rows before they are rounded to int8: much of what all have in common."""
 _ROW_ENDS = "row_ends.npy"
 _STATE = "progress.json"
 _SECONDS_BETWEEN_SAVES = 5.0
@@ -93,9 +95,10 @@ class StoredRows:
 
     def __init__(self, folder: Path, precision: VectorPrecision, rows: int, dimension: int) -> None:
         self._rows = np.memmap(folder / _ROWS, _TYPES[precision], "r", shape=(rows, dimension))
-        self._scales = None
+        self._scales, self._centre = None, np.zeros(dimension, np.float32)
         if precision == "int8":
             self._scales = np.memmap(folder / _SCALES, np.float32, "r", shape=(rows,))
+            self._centre = np.load(folder / _CENTRE)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -103,12 +106,16 @@ class StoredRows:
     def read(self, chosen: slice | NDArray[np.int64]) -> NDArray[np.float32]:
         """These rows: [rows, dimension]."""
         rows = np.asarray(self._rows[chosen], np.float32)
-        return rows if self._scales is None else rows * self._scales[chosen][:, None]
+        if self._scales is None:
+            return rows
+        return rows * self._scales[chosen][:, None] + self._centre
 
     def similarities(self, chosen: slice, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """The dot product of these rows with each vector: [rows, vectors]."""
         products = np.asarray(self._rows[chosen], np.float32) @ vectors.T
-        return products if self._scales is None else products * self._scales[chosen][:, None]
+        if self._scales is None:
+            return products
+        return products * self._scales[chosen][:, None] + self._centre @ vectors.T
 
 
 class VectorFiles:
@@ -210,6 +217,8 @@ class VectorWriter:
         self, doc_ids: Sequence[str], counts: NDArray[np.int64], vectors: NDArray[np.float32]
     ) -> None:
         """Append the vectors of some documents, of which each has so many; within seconds safe."""
+        if self._precision == "int8":
+            vectors = vectors - self._centre_of(vectors)
         rows, scales = packed(vectors, self._precision)
         encoded = [doc_id.encode() for doc_id in doc_ids]
         self._files[_ROWS].write(rows.tobytes())
@@ -224,6 +233,15 @@ class VectorWriter:
         self._id_bytes += int(lengths.sum())
         if monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES:
             self.save()
+
+    def _centre_of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The mean of the first batch, whatever comes later."""
+        path = self.folder / _CENTRE
+        if not self.documents:
+            np.save(path, vectors.mean(axis=0))
+            sync(path)
+        centre: NDArray[np.float32] = np.load(path)
+        return centre
 
     def doc_ids(self) -> list[str]:
         """Of the documents that were added, those before an interruption included."""

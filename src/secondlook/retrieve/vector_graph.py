@@ -7,7 +7,9 @@ finished graph survives a kill, and the same rows always give the same bytes.
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +31,8 @@ PART_ROWS = 262_144
 _BLOCK = 8_192
 _LEARNED_FROM = 10_000
 _CONNECTIVITY, _EXPANSION = 16, 128
+_LINK_BYTES = 144
+_MOST_BYTES = 2**30
 _LEAST_FOUND = 128
 """Of each graph: the search keeps at least so many candidates, which decides what it misses."""
 
@@ -39,28 +43,47 @@ def build_graphs(
     precision: VectorPrecision,
     dimension: int,
     advance: Callable[[int], None],
+    threads: int = 1,
 ) -> int:
-    """Build the graphs that are not there yet; how many there are. `advance` counts rows."""
-    faiss = _library()
-    starts = range(0, len(rows), PART_ROWS)
-    for number, start in enumerate(starts):
-        end = min(start + PART_ROWS, len(rows))
+    """Build the graphs that are not there yet; how many there are. `advance` counts rows.
+
+    As many are built at once as there are threads, each by one of them, and as fit into a gigabyte.
+    """
+    faiss, starts = _library(), range(0, len(rows), PART_ROWS)
+    graph_bytes = PART_ROWS * (4 * dimension + _LINK_BYTES)  # in fp32; others take less
+    stopped, alone = Event(), Lock()
+
+    def build(number: int) -> None:
+        own = range(starts[number], min(starts[number] + PART_ROWS, len(rows)))
         path = _path(folder, number)
-        if not path.is_file():
-            graph = _empty(faiss, precision, dimension)
-            if not graph.is_trained:  # the ranges of int8, from rows spread over the part
-                step = max(1, (end - start) // _LEARNED_FROM)
-                graph.train(rows.read(np.arange(start, end, step)))
-            for block in range(start, end, _BLOCK):
-                part = slice(block, min(block + _BLOCK, end))
-                with _on_one_thread(faiss):
-                    graph.add(rows.read(part))
+        if path.is_file():
+            with alone:
+                advance(len(own))
+            return
+        graph = _empty(faiss, precision, dimension)
+        if not graph.is_trained:  # the ranges of int8, from rows spread over the part
+            step = max(1, len(own) // _LEARNED_FROM)
+            graph.train(rows.read(np.arange(own.start, own.stop, step)))
+        for block in range(own.start, own.stop, _BLOCK):
+            if stopped.is_set():
+                return
+            part = slice(block, min(block + _BLOCK, own.stop))
+            with _on_one_thread(faiss):
+                graph.add(rows.read(part))
+            with alone:
                 advance(part.stop - part.start)
-            half = path.with_suffix(".half")
-            faiss.write_index(graph, str(half))
-            half.replace(path)
-        else:
-            advance(end - start)
+        half = path.with_suffix(".half")
+        faiss.write_index(graph, str(half))
+        half.replace(path)
+
+    with ThreadPoolExecutor(max(1, min(threads, _MOST_BYTES // graph_bytes))) as pool:
+        try:
+            for built in [pool.submit(build, number) for number in range(len(starts))]:
+                built.result()
+        except BaseException:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            raise
     return len(starts)
 
 
@@ -107,7 +130,7 @@ def _empty(faiss: Any, precision: VectorPrecision, dimension: int) -> Any:  # no
 
 @contextmanager
 def _on_one_thread(faiss: Any) -> Iterator[None]:  # noqa: ANN401
-    """So that the same rows make the same graph."""
+    """So that the same rows make the same graph; OpenMP counts threads for each caller's thread."""
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:

@@ -335,12 +335,14 @@ def _finish(
     progress: Progress,
 ) -> VectorCard:
     from secondlook.retrieve.vector_graph import EXACT_ROWS, build_graphs
+    from secondlook.score.cores import threads
 
     rows = writer.complete()
     graphs = 0
     if len(rows) > EXACT_ROWS:
         with progress.counting("building the HNSW graphs", "vectors", len(rows)) as advance:
-            graphs = build_graphs(rows, writer.folder, precision, encoder.dimension, advance)
+            given = rows, writer.folder, precision, encoder.dimension, advance
+            graphs = build_graphs(*given, threads=threads())
     card = _card(writer, encoder, corpus, ranker, precision).model_copy(update={"graphs": graphs})
     writer.finish(card)
     return card
