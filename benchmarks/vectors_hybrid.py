@@ -1,8 +1,9 @@
 """BM25, vectors and both as the first stage, in process and on a cluster; a part of vectors.py.
 
 `tuned` is what `secondlook fuse index` chooses by judgments of other queries. Two re-rankers follow
-each first stage: the bi-encoder, by the stored vectors of the hundred candidates, and for some of
-the queries a cross-encoder, which reads the twenty best; it scores a pair once, whichever run asks.
+each first stage: the bi-encoder, by the stored vectors of the hundred candidates, fused with the
+first stage's score by the weight that is best on those other queries; and for some of the queries a
+cross-encoder alone, which reads the twenty best and scores a pair once, whichever run asks.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import ExitStack
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from opensearch_cluster import FULL_OPENSEARCH, Cluster
-from secondlook.data import read_run, write_run
+from secondlook.data import read_qrels, read_run, write_run
+from secondlook.evaluate.measures import evaluate
 from secondlook.evaluate.significance import t_test
+from secondlook.rank.fusion import Fusion, second_look
 from secondlook.retrieve.hybrid import FirstStageChoice, write_choice
 from secondlook.types import Hit, Ranking
 from secondlook.workflows.choose_first_stage import choose_first_stage
@@ -37,6 +41,8 @@ FIRST_STAGES = ("bm25", "vectors", "hybrid", "tuned")
 RANKER, CROSS_ENCODER = " + ranker", " + cross-encoder"
 DEPTH = 20
 """Candidates that the cross-encoder reads."""
+_FUSED_BY = 300
+"""Queries that the weight of a fusion is found on."""
 NODES = 3
 _OPEN = ExitStack()
 _CLUSTERS: list[Cluster] = []
@@ -103,12 +109,14 @@ def chosen(bench: Bench, name: str, index: Path) -> FirstStageChoice:
 def compared(bench: Bench, name: str, index: Path, choice: FirstStageChoice) -> dict[str, Any]:
     """Means of each first stage, alone and re-ranked, and the differences to BM25's."""
     qrels = bench.judged(name, "test")
-    runs = {}
+    runs, weights = dict[str, Path](), dict[str, Any]()
     for stage in FIRST_STAGES:
         # by reciprocal rank where nothing was tuned; what is tuned is stored in the index
         write_choice(index, choice if stage == "tuned" else FirstStageChoice())
         runs[stage] = bench.run(name, index, qrels, None if stage == "tuned" else stage, stage)
-    runs |= {stage + RANKER: by_vectors(bench, name, index, runs[stage]) for stage in FIRST_STAGES}
+        fusion = best_fusion(bench, name, index, stage)
+        weights[stage] = asdict(fusion)
+        runs[stage + RANKER] = fused(bench, name, index, runs[stage], fusion)
     table = {key: {m: values(run, qrels, m) for m in MEASURES} for key, run in runs.items()}
     if bench.cross:
         few = bench.judged(name, "test", bench.cross)
@@ -127,9 +135,52 @@ def compared(bench: Bench, name: str, index: Path, choice: FirstStageChoice) -> 
         figures[key]["against bm25"] = {
             m: {"difference": float(own.mean()), "p": t_test(own)} for m, own in gains.items()
         }
+        figures[key]["fusion"] = weights[stage] if after == "ranker" else None
+    figures["bm25 + ranker"]["fusion"] = weights["bm25"]
     if index.name.endswith(".index"):
         (bench.work / f"{name}.compared.json").write_text(json.dumps(figures), "utf-8")
     return figures
+
+
+def best_fusion(bench: Bench, name: str, index: Path, stage: str) -> Fusion:
+    """How the first stage's and the bi-encoder's scores are best fused, on queries of no test."""
+    kept = bench.work / f"{name}.{stage}.fusion.json"
+    if not kept.exists():
+        path = bench.judged(name, SETS[name], min(_FUSED_BY, bench.queries))
+        qrels, by = read_qrels(path), None if stage == "tuned" else stage
+        first = list(read_run(bench.run(name, index, path, by, stage)))
+        second = scores_by_vectors(bench, name, index, bench.run(name, index, path, by, stage))
+
+        def mean(fusion: Fusion) -> float:
+            looks = [second_look(one, scores_of(one, second), fusion) for one in first]
+            return evaluate(qrels, looks, ["nDCG@10"]).means["nDCG@10"]
+
+        ways = [Fusion(step / 10, scale) for scale in ("min-max", "z") for step in range(11)]
+        kept.write_text(json.dumps(asdict(max(ways, key=mean))), "utf-8")
+    return Fusion(**json.loads(kept.read_text("utf-8")))
+
+
+def fused(bench: Bench, name: str, index: Path, run: Path, fusion: Fusion) -> Path:
+    """The run in the order of both scores."""
+    target = run.with_suffix(".fused.trec")
+    if not target.exists():
+        second = scores_by_vectors(bench, name, index, run)
+        looks = (second_look(one, scores_of(one, second), fusion) for one in read_run(run))
+        write_run(target, looks, tag="fused")
+    return target
+
+
+Scores = dict[str, dict[str, float]]
+
+
+def scores_by_vectors(bench: Bench, name: str, index: Path, run: Path) -> Scores:
+    """Query → document → the bi-encoder's score, of a run's candidates."""
+    found = read_run(by_vectors(bench, name, index, run))
+    return {one.query_id: {hit.doc_id: hit.score for hit in one.hits} for one in found}
+
+
+def scores_of(ranking: Ranking, scores: Scores) -> list[float]:
+    return [scores[ranking.query_id][hit.doc_id] for hit in ranking.hits]
 
 
 def by_vectors(bench: Bench, name: str, index: Path, run: Path) -> Path:
