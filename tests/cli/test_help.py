@@ -96,6 +96,7 @@ def blocks(shown):
     text = "\n".join(line.removeprefix(" ") for line in lines).strip()
     usage, *rest = text.split("\n\n")
     assert usage.startswith("Usage: ")
+    assert not re.search(r"\{[a-z]", usage), "an argument that is not in capitals"
     return [block.splitlines() for block in rest]
 
 

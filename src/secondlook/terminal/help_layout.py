@@ -24,7 +24,13 @@ _BLANK = "[dim][/dim]"
 
 
 class Verb(TyperCommand):
-    """A command whose help fills the terminal's lines."""
+    """A command whose help fills the terminal's lines, and names its arguments in capitals."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:  # noqa: ANN401 - typer's own
+        super().__init__(*given, **settings)
+        for one in self.params:
+            if one.param_type_name == "argument" and one.metavar is None:
+                one.metavar = str(one.name).upper()  # as the help's text has it
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
         """Print the help."""
