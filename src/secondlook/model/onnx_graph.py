@@ -20,14 +20,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from secondlook.model.network import CrossEncoder
+    from secondlook.model.state_networks import LowerLayers, UpperLayers
     from secondlook.model.vector_network import VectorNetwork
+
+    Network = CrossEncoder | VectorNetwork | LowerLayers | UpperLayers
 
 OUTPUT = "logits"
 """The name of what the graph gives: one logit per pair, or of an encoder one row per text."""
 
 
-def write_onnx(network: CrossEncoder | VectorNetwork, path: Path) -> None:
-    """Write the network in float32; the graph's inputs are `network.inputs`, as int64."""
+def write_onnx(network: Network, path: Path) -> None:
+    """Write the network in float32; the graph's inputs are `network.inputs`.
+
+    All are int64 but `states`, which are float32.
+    """
     if isinstance(network, Frozen):
         raise BackendProblem(
             "a ranker of the frozen form has no graph: its LSTM layers read texts of any length "
@@ -36,9 +42,10 @@ def write_onnx(network: CrossEncoder | VectorNetwork, path: Path) -> None:
     # A β that wants a gradient makes attention take another road than it takes in inference.
     frozen = deepcopy(network).cpu().eval().requires_grad_(False)  # noqa: FBT003 - torch's form
     _spell_out_attention(frozen)
-    example = {name: _example(name) for name in network.inputs}
-    dynamic = {
-        name: dict.fromkeys(range(rows.dim()), Dim.DYNAMIC) for name, rows in example.items()
+    example = {name: _example(name, network) for name in network.inputs}
+    dynamic = {  # batch and tokens; not the width of states
+        name: dict.fromkeys(range(min(rows.dim(), 2)), Dim.DYNAMIC)
+        for name, rows in example.items()
     }
     with _quiet():
         try:
@@ -63,7 +70,7 @@ def write_onnx(network: CrossEncoder | VectorNetwork, path: Path) -> None:
             ) from error
 
 
-def _spell_out_attention(network: CrossEncoder | VectorNetwork) -> None:
+def _spell_out_attention(network: Network) -> None:
     """As products and a softmax, which engines know and fuse.
 
     Torch's own fused attention becomes the same with a guard against NaN in every layer, and that
@@ -72,8 +79,10 @@ def _spell_out_attention(network: CrossEncoder | VectorNetwork) -> None:
     network.encoder.set_attn_implementation("eager")
 
 
-def _example(name: str) -> Tensor:
+def _example(name: str, network: Network) -> Tensor:
     """Two pairs of eight tokens. Neither number may be 1, which would be taken for a constant."""
+    if name == "states":
+        return torch.ones(2, 8, network.encoder.config.hidden_size)
     if name == "first":
         return torch.full((2,), 3)
     return torch.ones(2, 8, dtype=torch.int64)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Engine = Literal["onnx", "openvino"]
 Precision = Literal["fp32", "bf16", "int8"]
+ExportPart = Literal["model", "encoder", "lower", "upper"]
+"""The whole network, the encoder that makes vectors of single texts, or of a warm ranker with some
+separate layers these and those above them."""
 
 _PACKAGE: dict[Engine, str] = {"onnx": "onnxruntime", "openvino": "openvino"}
 _FILES: dict[Engine, tuple[str, ...]] = {"onnx": (".onnx",), "openvino": (".xml", ".bin")}
@@ -61,8 +64,8 @@ class Export:
     """The checkpoint's."""
     engine: Engine
     precision: Precision
-    part: Literal["model", "encoder"] = "model"
-    """The whole network, or the encoder that makes vectors of single texts."""
+    part: ExportPart = "model"
+    """What of the network the graph is."""
 
     @property
     def graph(self) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class GraphBackend(ABC):
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="secondlook")
 
     @abstractmethod
-    def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
-        """The logits of one batch. Called from several threads at once."""
+    def run(self, batch: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """What the graph gives for one batch, such as logits. Called from several threads at once."""
 
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""

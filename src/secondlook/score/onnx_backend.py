@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnxruntime
 
@@ -32,7 +32,7 @@ class OnnxBackend(GraphBackend):
         )
         self._inputs = [one.name for one in self._session.get_inputs()]
 
-    def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
+    def run(self, batch: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
         """The logits of one batch."""
         logits: NDArray[np.float32]
         (logits,) = self._session.run(None, {name: batch[name] for name in self._inputs})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import openvino
@@ -59,16 +59,17 @@ class OpenVinoBackend(GraphBackend):
         # OpenVINO's binding sets itself up at first use, and hangs if two threads are first.
         self.run({one.get_any_name(): _ones(one) for one in self.compiled.inputs})
 
-    def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
-        """The logits of one batch."""
+    def run(self, batch: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """What the graph gives for one batch."""
         request = self._idle.get()
         try:
             made = request.infer([batch[name] for name in self._inputs], share_inputs=True)
         finally:
             self._idle.put(request)
-        logits: NDArray[np.float32] = made[0]
-        return logits
+        output: NDArray[np.float32] = made[0]
+        return output
 
 
-def _ones(declared: openvino.ConstOutput) -> NDArray[np.int64]:
-    return np.ones([1] * len(declared.get_partial_shape()), np.int64)
+def _ones(declared: openvino.ConstOutput) -> NDArray[Any]:
+    sizes = [one.get_length() if one.is_static else 1 for one in declared.get_partial_shape()]
+    return np.ones(sizes, declared.get_element_type().to_dtype())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -38,7 +38,7 @@ class TorchVectors:
         """Of the ranker in this folder."""
         return cls(vector_network(folder))
 
-    def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
+    def run(self, batch: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
         """For each text its vector, then slope and intercept: [batch, dimension + 2]."""
         inputs = {
             name: torch.from_numpy(batch[name]).to(self.device) for name in self._network.inputs

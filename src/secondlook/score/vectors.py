@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from secondlook.encode.encoder import Encoder
-from secondlook.encode.features import Features, collate, padded
-from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.errors import BackendProblem, CheckpointProblem, MissingExtra
-from secondlook.model.checkpoint import (
-    TYPES,
-    layer_count,
-    locate,
-    open_checkpoint,
-    read_config,
-    read_tokenizer,
-)
-from secondlook.score.backends import open_export
-from secondlook.score.batching import batches
-from secondlook.score.export_folder import (
-    FASTEST_FIRST,
-    Export,
-    check_fresh,
-    fingerprint,
-    runs_here,
-)
-from secondlook.types import Document, Query
+from secondlook.model.checkpoint import layer_count, locate, open_checkpoint, read_config
+from secondlook.score.export_folder import fingerprint
+from secondlook.score.text_encoder import TextEncoder, open_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,21 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
-    from secondlook.model.settings import RankerSettings
-
-
-class VectorBackend(Protocol):
-    """What runs the encoder."""
-
-    workers: int
-    """How many batches may run at once."""
-    token_budget: int
-    """Of a batch with its padding; the same on any machine, so that vectors are."""
-
-    def run(self, batch: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
-        """For each text its vector, then slope and intercept: [batch, dimension + 2]."""
-        ...
+    from secondlook.score.text_encoder import PartBackend
+    from secondlook.types import Document, Query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,17 +44,11 @@ class TextVectors:
     cut: NDArray[np.int64]  # [documents], how many tokens did not fit
 
 
-class VectorEncoder:
+class VectorEncoder(TextEncoder):
     """Makes vectors as one ranker reads texts. Threads may share it."""
 
-    def __init__(self, checkpoint: Checkpoint, backend: VectorBackend) -> None:
-        self.settings: RankerSettings = checkpoint.settings
-        folder = checkpoint.folder
-        types = TypeClassifier.load(folder / TYPES) if (folder / TYPES).is_file() else None
-        self._encoder = Encoder(read_tokenizer(folder), self.settings.encode, types=types)
-        self._backend = backend
-        self._pad_id = checkpoint.pad_id
-        self._pool = ThreadPoolExecutor(backend.workers, thread_name_prefix="vectors")
+    def __init__(self, checkpoint: Checkpoint, backend: PartBackend) -> None:
+        super().__init__(checkpoint, backend)
         self.dimension = _dimension(checkpoint.config)
 
     @classmethod
@@ -97,12 +61,9 @@ class VectorEncoder:
         """The encoder of a ranker's folder: its export, the fastest there is, or else torch."""
         checkpoint = open_checkpoint(folder)
         refuse_without_vectors(checkpoint)
-        for engine, precision in FASTEST_FIRST:
-            export = Export(checkpoint.folder, engine, precision, "encoder")
-            if export.is_there() and runs_here(export):
-                check_fresh(export, checkpoint)
-                opened = open_export(export, checkpoint, one_at_a_time=one_at_a_time)
-                return cls(checkpoint, opened)
+        opened = open_part(checkpoint, "encoder", one_at_a_time=one_at_a_time)
+        if opened is not None:
+            return cls(checkpoint, opened)
         try:
             from secondlook.score.torch_vectors import TorchVectors
         except ImportError as error:
@@ -117,42 +78,24 @@ class VectorEncoder:
 
     def queries(self, queries: Sequence[Query]) -> QueryVectors:
         """The queries' vectors, and how cosines with them become scores."""
-        encoded = self._encoder.encode([(query, _NOTHING) for query in queries])
-        made = self._run([_single(one, query=True) for one in encoded])
+        made = self._rows(self._read_queries(queries))
         return QueryVectors(_units(made[:, :-2]), made[:, -2], made[:, -1])
 
     def documents(self, documents: Sequence[Document]) -> TextVectors:
         """The documents' vectors, each read as beside an empty query."""
         windows = self._encoder.windows(documents)
-        encoded = self._encoder.encode(
-            [(_NO_QUERY, one.document) for own in windows for one in own]
-        )
+        read = self._read_documents([one.document for own in windows for one in own])
         counts = np.array([len(own) for own in windows], np.int64)
-        cut = np.array([one.cut for one in encoded], np.int64)
-        rows = _units(self._run([_single(one, query=False) for one in encoded])[:, :-2])
+        cut = np.array([one.cut for one in read], np.int64)
+        rows = _units(self._rows(read)[:, :-2])
         starts = np.cumsum(counts) - counts
         return TextVectors(rows, counts, np.add.reduceat(cut, starts) if len(cut) else cut)
 
-    def _run(self, texts: Sequence[Features]) -> NDArray[np.float32]:
-        """[texts, dimension + 2], in the order given."""
-        limit = self.settings.encode.max_length
-        order = batches([padded(len(one), limit) for one in texts], self._backend.token_budget)
-
-        def run(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            return self._backend.run(
-                collate([texts[index] for index in batch], self._pad_id, limit)
-            )
-
-        # a list, so that a worker's exception is raised here; one batch needs no other thread
-        made = list(self._pool.map(run, order)) if len(order) > 1 else [run(one) for one in order]
-        rows = np.empty((len(texts), made[0].shape[1]), np.float32)
-        for batch, own in zip(order, made, strict=True):
-            rows[batch] = own
+    def _rows(self, texts: Sequence[Features]) -> NDArray[np.float32]:
+        """For each text its vector, then slope and intercept: [texts, dimension + 2]."""
+        rows = np.empty((len(texts), self.dimension + 2), np.float32)
+        self._run(texts, rows.__setitem__)
         return rows
-
-
-_NOTHING = Document("", "")
-_NO_QUERY = Query("", "", type="entity")
 
 
 def dimension_of(source: str | Path) -> int:
@@ -194,13 +137,6 @@ def scores_by_vectors(checkpoint: Checkpoint) -> bool:
     if warm is None or markers is not None:
         return False
     return warm.separate_layers == layer_count(checkpoint.config)
-
-
-def _single(pair: Features, *, query: bool) -> Features:
-    """One side of a pair, as if it stood alone."""
-    part = slice(0, pair.first) if query else slice(pair.first, len(pair))
-    words = pair.words[part] - pair.words[part.start]
-    return Features(pair.ids[part], pair.segments[part], words, first=0, cut=0)
 
 
 def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
