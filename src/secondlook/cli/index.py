@@ -61,6 +61,14 @@ def index(
             "--precision", metavar="NAME", help="Precision of stored vectors: fp32, fp16 or int8."
         ),
     ] = VectorPrecision.fp32,
+    states: Annotated[
+        bool,
+        typer.Option(
+            "--states",
+            help="With --vectors and a re-ranker that has some separate layers: store what these "
+            "make of every token (2 bytes per dimension), so that re-ranking starts above them.",
+        ),
+    ] = False,
     ray: Ray = None,
     replace: Annotated[bool, typer.Option("--replace", help="Rebuild INDEX if it exists.")] = False,
 ) -> None:
@@ -79,6 +87,7 @@ def index(
 
       secondlook index scifact/corpus.jsonl.gz scifact.index
       secondlook index scifact/corpus.jsonl.gz scifact.index --vectors intfloat/e5-small
+      secondlook index scifact/corpus.jsonl.gz scifact.index --vectors my.ranker --states
       secondlook index collection.tsv marco.index --engine opensearch --shards 3 --replicas 1
     """
     from secondlook.terminal.bars import Bars
@@ -99,6 +108,7 @@ def index(
         replicas=replicas,
         vectors=vectors,
         vector_precision=vector_precision.value,
+        states=states,
         ray=ray,
         replace=replace,
         progress=Bars(),

@@ -52,7 +52,8 @@ def rerank(
         typer.Option(
             "--vectors/--no-vectors",
             help="Score by the vectors of the index where this re-ranker made them and none of its "
-            "layers sees both texts; otherwise it reads every document.",
+            "layers sees both texts, or from states that it stored there; otherwise it reads every "
+            "document.",
         ),
     ] = True,
     ray: Ray = None,

@@ -9,6 +9,7 @@ from secondlook.data.conversions import load_queries
 from secondlook.data.run import Run
 from secondlook.errors import SecondlookError
 from secondlook.retrieve.search_options import SearchOptions, searched_with
+from secondlook.retrieve.state_files import told_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,7 +84,9 @@ class SearchIndex:
     def summary(self) -> str:
         """How many documents, which engine and, where it has them, which vectors."""
         vectors = getattr(self.engine, "vectors", None)
-        made = f", vectors by {vectors.card.ranker}" if vectors is not None else ""
+        made = ""
+        if vectors is not None:
+            made = f", vectors by {vectors.card.ranker}{told_states(vectors.card)}"
         return f"{len(self):,} documents, {self.card.engine}{made}"
 
     def __len__(self) -> int:

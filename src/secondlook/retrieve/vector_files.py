@@ -69,6 +69,8 @@ class VectorCard(Settings):
     graphs: int = Field(default=0, ge=0)
     """HNSW graphs over the rows; none where every row is compared."""
     stored: Literal["folder", "cluster"] = "folder"
+    state_tokens: int = Field(default=0, ge=0)
+    """Tokens of documents whose states are stored beside the rows (state_files.py); mostly none."""
 
 
 def read_vector_card(folder: Path) -> VectorCard:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from secondlook.encode.windows import pool
+from secondlook.retrieve.state_files import StoredStates
 from secondlook.retrieve.vector_files import FOLDER, VectorFiles
 from secondlook.retrieve.vector_graph import Graphs
 from secondlook.types import Hit, Ranking
@@ -46,6 +48,11 @@ class DocumentVectors:
     def card(self) -> VectorCard:
         """What they are, and what made them."""
         return self._files.card
+
+    @cached_property
+    def states(self) -> StoredStates | None:
+        """States of the documents' tokens; None where they are not stored."""
+        return StoredStates(self._files) if self.card.state_tokens else None
 
     def retrieve(
         self, queries: Sequence[Query], vectors: NDArray[np.float32], k: int

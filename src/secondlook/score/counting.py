@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.score.export_folder import Engine, Precision
-    from secondlook.score.vector_scorer import VectorScorer
+    from secondlook.score.vector_scorer import StoredScorer
     from secondlook.types import Corpus, Pair, Query, Ranking
 
 
@@ -75,8 +75,8 @@ class CountingRanker:
         self.made_of = made_of(source, self.ranker, backend, precision)
         self.at_once = DOCUMENTS if self.ranker.reads_windows else PAIRS
         """How many documents make a batch."""
-        self.stored: VectorScorer | None = None
-        """Scores from stored vectors instead, where these are this ranker's."""
+        self.stored: StoredScorer | None = None
+        """Scores from stored vectors or states instead, where these are this ranker's."""
         self._cut_texts, self._cut_tokens, self._pairs, self._seconds = 0, 0, 0, 0.0
         self._cut_queries: set[str] = set()
 

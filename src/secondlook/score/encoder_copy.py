@@ -14,7 +14,7 @@ from secondlook.model.checkpoint import (
     open_checkpoint,
     read_config,
 )
-from secondlook.score.vector_export import can_export_encoder, export_encoder
+from secondlook.score.vector_export import can_export_encoder, export_encoder, export_layers
 from secondlook.score.vectors import refuse_without_vectors, vector_fingerprint
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ def identity(source: str | Path) -> str:
     return vector_fingerprint(checkpoint)
 
 
-def copy_encoder(source: str | Path, target: Path) -> bool:
+def copy_encoder(source: str | Path, target: Path, *, states: bool = False) -> bool:
     """Put the ranker at `target`, whole or not at all; whether it was exported, to be fast.
 
+    With `states`, the layers that make states and those that read them are exported, too.
     A bi-encoder becomes a ranker whose layers are all separate. Weights are linked rather than
     copied where the file system allows it: a ranker's files are replaced, never rewritten.
     """
@@ -53,6 +54,8 @@ def copy_encoder(source: str | Path, target: Path) -> bool:
     exported = can_export_encoder()
     if exported:
         export_encoder(half)
+        if states:
+            export_layers(half)
     half.rename(target)
     return exported
 

@@ -50,7 +50,7 @@ class GraphBackend(ABC):
 
     @abstractmethod
     def run(self, batch: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-        """What the graph gives for one batch, such as logits. Called from several threads at once."""
+        """What the graph gives for one batch. Called from several threads at once."""
 
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from secondlook.encode.settings import WindowSettings
     from secondlook.score.ranker import Ranker
-    from secondlook.score.vector_scorer import VectorScorer
+    from secondlook.score.vector_scorer import StoredScorer
     from secondlook.types import Corpus, Query
 
 _MARK = "#"
@@ -48,7 +48,7 @@ def raw_windows(
     queries: Sequence[Query],
     rankings: Sequence[Ranking],
     corpus: Corpus,
-    ranker: Ranker | VectorScorer,
+    ranker: Ranker | StoredScorer,
 ) -> list[Ranking]:
     """The windows of the hits, scored, whatever the ranker's pooling."""
     present, pairs = pairs_of(queries, rankings, corpus, ranker)

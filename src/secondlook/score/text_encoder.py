@@ -5,8 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.features import Features, collate, padded
 from secondlook.encode.type_classifier import TypeClassifier
@@ -19,6 +17,7 @@ from secondlook.types import Document, Query
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from secondlook.model.checkpoint import Checkpoint

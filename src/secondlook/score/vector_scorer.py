@@ -1,8 +1,11 @@
-"""Re-ranking from stored vectors: one encoding of the query, then dot products."""
+"""Re-ranking from stored vectors: one encoding of the query, then dot products.
+
+`stored_scorer` finds out whether what an index stores, vectors or states, gives a ranker's scores.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -10,6 +13,8 @@ from secondlook.encode.windows import pool
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.remote.address import is_remote
 from secondlook.score.ranker import Scored
+from secondlook.score.state_scorer import StateScorer
+from secondlook.score.states import scores_by_states
 from secondlook.score.vectors import scores_by_vectors, vector_fingerprint
 
 if TYPE_CHECKING:
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.encode.settings import WindowSettings
+    from secondlook.score.state_scorer import StoredStates
     from secondlook.score.vectors import VectorEncoder
     from secondlook.types import Pair, Query
 
@@ -47,6 +53,42 @@ class StoredVectors(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsStates(Protocol):
+    """Where states of documents may be kept beside their vectors."""
+
+    @property
+    def states(self) -> StoredStates | None:
+        """None where there are none."""
+        ...
+
+
+class StoredScorer(Protocol):
+    """Gives a ranker's scores from what an index stores."""
+
+    @property
+    def scores_from(self) -> Literal["vectors", "states"]:
+        """What that is."""
+        ...
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether documents are to be fetched all the same, to see that they are still there."""
+        ...
+
+    def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """One raw score per pair, in the order given."""
+        ...
+
+    def scored(self, pairs: Sequence[Pair]) -> Scored:
+        """The same as `Ranker.scored`, by the documents' ids; what is cut is not known here."""
+        ...
+
+    def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
+        """Each pair's raw scores before pooling, one for every window of its document."""
+        ...
+
+
 def stored_scorer(
     source: str | Path,
     encoder: Callable[[], VectorEncoder],
@@ -54,17 +96,25 @@ def stored_scorer(
     made_by: str,
     *,
     reads_texts: bool = False,
-) -> VectorScorer | None:
-    """What scores as this ranker does, from vectors that were `made_by` a ranker (its fingerprint).
+) -> VectorScorer | StateScorer | None:
+    """What scores as this ranker does, from vectors or states `made_by` a ranker (its fingerprint).
 
-    None where they are another's, or where the ranker's layers see both texts, or runs elsewhere.
-    `reads_texts` where a document may have left the index and its vector stayed.
+    None where they are another's, where the ranker reads both texts and there are no states, or
+    where it runs elsewhere. `reads_texts` where a document may have left the index and its vector
+    stayed.
     """
     if is_remote(source):
         return None
     checkpoint = open_checkpoint(source)
-    if not scores_by_vectors(checkpoint) or vector_fingerprint(checkpoint) != made_by:
+    by_vectors = scores_by_vectors(checkpoint)
+    states = stored.states if isinstance(stored, KeepsStates) else None
+    if not by_vectors and (states is None or not scores_by_states(checkpoint)):
         return None
+    if vector_fingerprint(checkpoint) != made_by:
+        return None
+    if not by_vectors:
+        assert states is not None
+        return StateScorer.load(states)
     windows = checkpoint.settings.encode.windows
     return VectorScorer(encoder(), stored, windows, reads_texts=reads_texts)
 
@@ -79,6 +129,8 @@ class VectorScorer:
 
     `windows` says how the ranker pools the scores of a document's windows.
     """
+
+    scores_from: Literal["vectors"] = "vectors"
 
     def __init__(
         self,

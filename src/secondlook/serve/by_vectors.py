@@ -1,13 +1,15 @@
-"""Scores from the vectors of the index, for rankers that made them."""
+"""Scores from the vectors or states of the index, for rankers that made them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from secondlook.retrieve.hybrid import HybridIndex
 from secondlook.retrieve.vectors import pooled
+from secondlook.score.state_scorer import StateScorer
 from secondlook.score.vector_scorer import stored_scorer
 from secondlook.score.vectors import VectorEncoder
 from secondlook.serve.outcome import Outcome
@@ -15,34 +17,48 @@ from secondlook.serve.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from secondlook.retrieve import Index
     from secondlook.score.ranker import Ranker, Scored
     from secondlook.score.vector_scorer import VectorScorer
     from secondlook.serve.index import ServedIndex
     from secondlook.types import Document, Query
 
+    _Stored = VectorScorer | StateScorer
+
 
 class VectorScoring:
-    """Knows which rankers made the vectors of the index that is open now. Threads may share it."""
+    """Knows which rankers made what the index that is open now stores. Threads may share it."""
 
     def __init__(self, index: ServedIndex) -> None:
         self._index = index
-        self._known: dict[str, tuple[Index, Ranker, VectorScorer | None]] = {}
+        self._finding = threading.Lock()
+        """Loading graphs takes a second: of requests that come together, one does it."""
+        self._known: dict[str, tuple[Index, Ranker, _Stored | None]] = {}
 
     def outcome(
-        self, source: str, ranker: Ranker, query: Query, documents: Sequence[Document]
-    ) -> Outcome | None:
-        """The documents of the index, scored; None where its vectors are not this ranker's.
+        self,
+        source: str,
+        ranker: Ranker,
+        query: Query,
+        documents: Sequence[Document],
+        until: float,
+    ) -> tuple[Outcome, Literal["vectors", "states"]] | None:
+        """The documents of the index, scored, and from what; None where it stores another's.
 
+        From states, as many of the first documents as can be until the deadline (`monotonic`).
         Raises MissingDocument where the index was replaced since they were found.
         """
 
-        def score(index: Index) -> Outcome | None:
+        def score(index: Index) -> tuple[Outcome, Literal["vectors", "states"]] | None:
             scorer = self._scorer(index, source, ranker)
             if scorer is None:
                 return None
-            scored = scorer.scored([(query, document) for document in documents])
-            return _outcome(scored, ranker, documents)
+            pairs = [(query, document) for document in documents]
+            if isinstance(scorer, StateScorer):
+                return _first_scored(scorer.score_until(pairs, until), documents), "states"
+            return _outcome(scorer.scored(pairs), ranker, documents), "vectors"
 
         return self._index.use(score)
 
@@ -62,23 +78,26 @@ class VectorScoring:
 
         return self._index.use(order)
 
-    def _scorer(self, index: Index, source: str, ranker: Ranker) -> VectorScorer | None:
+    def _scorer(self, index: Index, source: str, ranker: Ranker) -> _Stored | None:
         """Found out once for each index and ranker: fingerprints take the reading of weights."""
-        known = self._known.get(source)
-        if known is not None and known[0] is index and known[1] is ranker:
-            return known[2]
-        scorer = None
-        if isinstance(index, HybridIndex):
-            stored = index.vectors
+        with self._finding:
+            known = self._known.get(source)
+            if known is None or known[0] is not index or known[1] is not ranker:
+                known = self._known[source] = index, ranker, self._found(index, source)
+        return known[2]
 
-            def encoder() -> VectorEncoder:
-                assert isinstance(index, HybridIndex)
-                assert isinstance(index.encoder, VectorEncoder)
-                return index.encoder
+    @staticmethod
+    def _found(index: Index, source: str) -> _Stored | None:
+        if not isinstance(index, HybridIndex):
+            return None
+        stored = index.vectors
 
-            scorer = stored_scorer(source, encoder, stored, stored.card.fingerprint)
-        self._known[source] = index, ranker, scorer
-        return scorer
+        def encoder() -> VectorEncoder:
+            assert isinstance(index, HybridIndex)
+            assert isinstance(index.encoder, VectorEncoder)
+            return index.encoder
+
+        return stored_scorer(source, encoder, stored, stored.card.fingerprint)
 
 
 def _outcome(scored: Scored, ranker: Ranker, documents: Sequence[Document]) -> Outcome:
@@ -97,3 +116,17 @@ def _outcome(scored: Scored, ranker: Ranker, documents: Sequence[Document]) -> O
         windows=windows,
         tokens=np.zeros(len(documents), np.intp),
     )
+
+
+def _first_scored(scores: NDArray[np.float32], documents: Sequence[Document]) -> Outcome:
+    """Of documents that are read whole: the scores of the first ones, all or fewer."""
+    nothing = np.zeros(len(documents), np.intp)
+    return Outcome(
+        scored=np.arange(len(documents)) < len(scores),
+        scores=np.pad(scores, (0, len(documents) - len(scores))),
+        cut=nothing,
+        cut_query=nothing,
+        passages=[(0, len(one.text)) for one in documents],
+        windows=[1] * len(documents),
+        tokens=nothing,
+    ).first_scored()

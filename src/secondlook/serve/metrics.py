@@ -65,7 +65,7 @@ class Metrics:
         )
         self.documents = counter("documents", "Documents scored.", "ranker")
         self.vector_documents = counter(
-            "vector_documents", "Documents scored from vectors of the index.", "ranker"
+            "vector_documents", "Documents scored from vectors or states of the index.", "ranker"
         )
         self.cascade_documents = histogram(
             "cascade_documents",

@@ -88,6 +88,8 @@ class SecondLook:
     cascade: tuple[int, ...] = ()
     """All documents, nearest to the query's vector first, where the deadline came when the first
     of them were scored; empty where all were, or where there are no vectors."""
+    by_states: bool = False
+    """Whether scoring started from the states of documents that the index stores."""
 
     @property
     def relevance_scores(self) -> NDArray[np.float32]:

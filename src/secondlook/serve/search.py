@@ -117,6 +117,8 @@ class SearchAnswer(BaseModel):
     partial: bool
     by_vectors: bool = False
     """Whether scores were computed from stored document vectors, without reading the documents."""
+    by_states: bool = False
+    """Whether scoring started from stored states of the documents, without reading them."""
     cascade: int | None = None
     """How many candidates the ranker scored, the nearest by document vectors, where the deadline
     left no time for all `found`; the others stand last, nearest first. Else none."""
@@ -194,6 +196,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
         score_meaning=look.ranker.score_meaning,
         partial=look.outcome.partial,
         by_vectors=look.by_vectors,
+        by_states=look.by_states,
         cascade=int(look.outcome.scored.sum()) if look.cascade else None,
         first_look_ms=round(1000 * (between - began), 3),
         second_look_ms=round(1000 * took, 3),

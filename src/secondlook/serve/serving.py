@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from secondlook.score.ranker import Ranker
     from secondlook.serve.index import ServedIndex
     from secondlook.serve.keys import Keys
-    from secondlook.serve.outcome import Outcome
     from secondlook.serve.remote_queue import RemoteQueue
     from secondlook.types import Document, Query, Ranking
 
@@ -150,17 +149,15 @@ class Serving:
     ) -> SecondLook:
         """Score the documents, as many as can be until the deadline.
 
-        Those of the index (`indexed`) from its vectors, where they are the ranker's own. Where
-        they are another's, and time may be too short for all, the nearest ones are scored first.
+        Those of the index (`indexed`) from its vectors or states, where these are the ranker's
+        own. Else, where time may be too short for all, the nearest ones are scored first.
         """
         queue = self.queues[name]  # asked at once, so that a reload cannot close it before
         order: list[int] = []
         if indexed and self.index is not None and isinstance(queue, ScoringQueue):
             stored = await self._by_vectors(name, queue.ranker, query, documents, until)
             if stored is not None:
-                self.metrics.documents.labels(name).inc(len(documents))
-                self.metrics.vector_documents.labels(name).inc(len(documents))
-                return SecondLook(queue.ranker, name, stored, by_vectors=True)
+                return stored
             order = await self._cascade(queue, query, documents, until)
         with span("second look"):
             try:
@@ -206,23 +203,32 @@ class Serving:
         query: Query,
         documents: Sequence[Document],
         until: float,
-    ) -> Outcome | None:
-        """Scores from stored vectors; None where there are none, or none can be had in time."""
-        scoring = self._vectors
-
-        def score() -> Outcome | None:
-            return scoring.outcome(self.sources[name], ranker, query, documents)
-
+    ) -> SecondLook | None:
+        """Scores from stored vectors or states; None without these, or where there is no time."""
+        scoring, source = self._vectors, self.sources[name]
         began = time.monotonic()
         try:
             with span("second look"):
-                outcome = await asyncio.wait_for(self._engine.run(score), until - began)
+                scored = await asyncio.wait_for(
+                    self._engine.run(
+                        lambda: scoring.outcome(source, ranker, query, documents, until)
+                    ),
+                    until - began,
+                )
         except (TimeoutError, SecondlookError) as problem:  # then the documents are read
             LOGGER.warning("no scores by vectors", extra={"facts": {"problem": repr(problem)}})
             return None
-        if outcome is not None:
-            self.metrics.stage_seconds.labels("score").observe(time.monotonic() - began)
-        return outcome
+        if scored is None:
+            return None
+        outcome, used = scored
+        count = int(outcome.scored.sum())
+        self.metrics.stage_seconds.labels("score").observe(time.monotonic() - began)
+        self.metrics.documents.labels(name).inc(count)
+        self.metrics.vector_documents.labels(name).inc(count)
+        if outcome.partial:
+            self.metrics.partials.labels(name).inc()
+        by = {"by_vectors": used == "vectors", "by_states": used == "states"}
+        return SecondLook(ranker, name, outcome, **by)
 
     async def first_look(
         self, query: Query, depth: int, until: float, options: SearchOptions

@@ -34,6 +34,7 @@ def build_index(
     options: Mapping[str, Any] | None = None,
     vectors: str | Path | None = None,
     vector_precision: VectorPrecision = "fp32",
+    states: bool = False,
     ray: str | None = None,
     replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
@@ -44,7 +45,8 @@ def build_index(
     unless `replace` is set. `vectors` is a re-ranker or bi-encoder that encodes every document, so
     that the index can be searched by vectors too, stored as fp32, fp16 or int8; an index of the
     same corpus that is there already gets them, and an interrupted call resumes. With `ray`, an
-    address or "local", workers of that cluster encode parts of the corpus.
+    address or "local", workers of that cluster encode parts of the corpus. With `states`, what the
+    separate layers of that re-ranker make of every token is stored, too: re-ranking starts above.
 
     `language` says how words are stemmed and which are stop words: "german", "french", …, "cjk", or
     "none" for neither. For `engine="opensearch"`: `url` names nodes of the cluster (default:
@@ -63,6 +65,7 @@ def build_index(
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
     from secondlook.workflows.open_index import open_index
+    from secondlook.workflows.states import refuse_states
     from secondlook.workflows.vectors import (
         add_vectors,
         build_with_vectors,
@@ -75,6 +78,8 @@ def build_index(
         check_encoder(vectors)
     elif ray is not None:
         raise WrongArgument("workers of a Ray cluster make vectors alone: give vectors too")
+    if states:
+        refuse_states(vectors, engine=ENGINES[engine], ray=ray)
     if (target / CARD).exists() and not replace:
         if vectors is None:
             raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
@@ -83,6 +88,7 @@ def build_index(
             corpus,
             vectors,
             precision=vector_precision,
+            states=states,
             corpus_format=corpus_format,
             ray=ray,
             progress=reported,
@@ -114,7 +120,7 @@ def build_index(
     if vectors is None:
         return SearchIndex(built)
     again = _Documents(str(corpus), corpus_format, Progress())
-    make_vectors(target, built, again, vectors, vector_precision, reported, ray=ray)
+    make_vectors(target, built, again, vectors, vector_precision, reported, states=states, ray=ray)
     return open_index(target)
 
 

@@ -36,6 +36,8 @@ class RerankResult:
     cascade_cost: ScoringCost | None = None
     by_vectors: bool = False
     """Whether the re-ranker scored by the index's vectors, without reading a document."""
+    by_states: bool = False
+    """Whether it started from the states of documents that the index stores."""
 
     @property
     def seconds(self) -> float | None:
@@ -45,7 +47,9 @@ class RerankResult:
     def summary(self) -> str:
         """Pairs, speed and truncated texts, in one line for each re-ranker."""
         own = f"{self.pairs:,} pairs" if self.cost is None else self.cost.summary()
-        line = f"{self.output}: {own}{', by stored vectors' if self.by_vectors else ''}"
+        line = f"{self.output}: {own}"
+        if self.by_vectors or self.by_states:
+            line += ", by stored vectors" if self.by_vectors else ", from stored states"
         if self.cascade_cost is None:
             return line
         chosen = f"{self.cascade_cost.summary()}, to keep {self.cascade_keep} of each query"
@@ -78,8 +82,8 @@ def rerank(
     `depth` scores only the top candidates of each query, `cascade` (a cheaper re-ranker and a
     number) only those that the cheaper one keeps; the others stay below in their old order. `raw`
     writes scores without fusion, one line per window. A re-ranker whose layers are all separate
-    scores by the vectors of the index where they are its own, unless `stored_vectors` is off. `ray`
-    is the address of a Ray cluster, or "local".
+    scores by the vectors of the index where they are its own, and one with some separate layers by
+    its states, unless `stored_vectors` is off. `ray` is the address of a Ray cluster, or "local".
 
     The file appears when it is complete; after an interruption the same call resumes. Raises
     Unwritable if the file exists, unless `replace` is set.
@@ -119,10 +123,12 @@ def rerank(
         _on_ray(job, ray, open_tools, scorer, reported)
         return RerankResult(target, total)
     _here(job, corpus, scorer, chooser, reported)
-    cost, by_vectors = scorer.cost(), scorer.stored is not None
+    cost = scorer.cost()
+    used = "" if scorer.stored is None else scorer.stored.scores_from
+    by = {"by_vectors": used == "vectors", "by_states": used == "states"}
     if chooser is None:
-        return RerankResult(target, cost.pairs, cost, by_vectors=by_vectors)
-    return RerankResult(target, cost.pairs, cost, name, keep, chooser.cost(), by_vectors)
+        return RerankResult(target, cost.pairs, cost, **by)
+    return RerankResult(target, cost.pairs, cost, name, keep, chooser.cost(), **by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from secondlook.retrieve.search_options import SearchOptions
     from secondlook.retrieve.snippet import Snippet
     from secondlook.score.open_ranker import AnyRanker
-    from secondlook.score.vector_scorer import VectorScorer
+    from secondlook.score.vector_scorer import StoredScorer
     from secondlook.types import Corpus, Document, Pair, Query, Ranking
 
 
@@ -157,7 +157,7 @@ def _reranked(
 
 
 def _scores(
-    ranker: AnyRanker, pairs: list[Pair], stored: VectorScorer | None
+    ranker: AnyRanker, pairs: list[Pair], stored: StoredScorer | None
 ) -> tuple[NDArray[np.float32], list[tuple[int, int] | None]]:
     """Raw scores, and where the best window of each document in windows begins and ends."""
     from secondlook.score.remote_ranker import RemoteRanker

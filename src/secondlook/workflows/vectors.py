@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secondlook.progress import as_progress
+from secondlook.workflows.states import refuse_states, state_keeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from secondlook.retrieve import Index
     from secondlook.retrieve.engines import Engine
     from secondlook.retrieve.vector_files import VectorCard, VectorPrecision, VectorWriter
-    from secondlook.score.vector_scorer import VectorScorer
+    from secondlook.score.vector_scorer import StoredScorer
     from secondlook.score.vectors import TextVectors, VectorEncoder
     from secondlook.types import Document
+    from secondlook.workflows.states import KeepStates
 
     Encoded = Iterator[tuple[list[str], TextVectors]]
     """The ids of some documents, and their vectors."""
@@ -39,13 +41,15 @@ class VectorsResult:
 
     def summary(self) -> str:
         """What there is now, in a line or two."""
+        from secondlook.retrieve.state_files import told_states
+
         card = self.card
         search = f"{card.graphs} HNSW graphs" if card.graphs else "exact search"
         if card.stored == "cluster":
             search = "k-NN on the cluster"
         text = (
             f"{self.index}: {card.rows:,} vectors of {card.dimension} dimensions by {card.ranker}, "
-            f"{card.precision}, {search}"
+            f"{card.precision}, {search}{told_states(card)}"
         )
         if self.cut:
             text += f"\n{self.cut:,} documents were longer than the ranker reads and cut short"
@@ -69,6 +73,7 @@ def add_vectors(
     ranker: str | Path,
     *,
     precision: VectorPrecision = "fp32",
+    states: bool = False,
     corpus_format: str = "auto",
     ray: str | None = None,
     progress: Progress | ProgressCallback | None = None,
@@ -80,12 +85,17 @@ def add_vectors(
     index it is that index itself, whose documents are read and to which nothing is written. After
     an interruption the same call resumes; earlier vectors are replaced when the new ones are
     complete. With `ray`, an address or "local", workers of that cluster encode parts of the corpus.
+    With `states`, what the separate layers of the ranker make of every token is stored, too, so
+    that re-ranking starts above them.
     """
     from secondlook.data import read_corpus
     from secondlook.retrieve import open_index
 
     reported, folder = as_progress(progress), Path(index)
     engine = open_index(folder)
+    if states:
+        kind = "attached" if engine.card.engine == "attached" else type(engine)
+        refuse_states(ranker, engine=kind, ray=ray)
     if engine.card.engine == "attached":
         _refuse_corpus_of_attached(folder, corpus)
         _refuse_ray_for_attached(folder, ray)
@@ -101,7 +111,9 @@ def add_vectors(
         return build_with_vectors(
             folder, type(engine), settings, documents, ranker, reported, ray=ray
         )
-    return make_vectors(folder, engine, documents(), ranker, precision, reported, ray=ray)
+    return make_vectors(
+        folder, engine, documents(), ranker, precision, reported, states=states, ray=ray
+    )
 
 
 def make_vectors(
@@ -112,6 +124,7 @@ def make_vectors(
     precision: VectorPrecision,
     progress: Progress,
     *,
+    states: bool = False,
     ray: str | None = None,
 ) -> VectorsResult:
     """The same for documents that are known to be the index's.
@@ -125,7 +138,8 @@ def make_vectors(
     if has_vectors(index) and not live:
         card = read_vector_card(index / FOLDER)
         made_of = card.source, card.precision, card.corpus
-        if made_of == (identity(ranker), precision, engine.card.fingerprint):
+        same = made_of == (identity(ranker), precision, engine.card.fingerprint)
+        if same and (card.state_tokens or not states):
             return VectorsResult(index, card, 0)
     writer, encoder, cut = encode_corpus(
         index,
@@ -136,6 +150,7 @@ def make_vectors(
         precision,
         progress,
         live=live,
+        states=states,
         ray=ray,
     )
     card = _finish(writer, encoder, engine.card.fingerprint, ranker, precision, progress)
@@ -200,6 +215,7 @@ def encode_corpus(
     progress: Progress,
     *,
     live: bool = False,
+    states: bool = False,
     ray: str | None = None,
 ) -> tuple[VectorWriter, VectorEncoder, int]:
     """Encode the documents into a folder in the making; how many were cut short.
@@ -213,12 +229,15 @@ def encode_corpus(
 
     with progress.busy("preparing the encoder"):
         job = {"ranker": identity(ranker), "corpus": corpus, "precision": precision}
+        if states:
+            job["states"] = "fp16"
         writer = VectorWriter(index, job, dimension_of(ranker), precision)
         own = writer.folder / ENCODER
-        if not own.is_dir() and not copy_encoder(ranker, own):
+        if not own.is_dir() and not copy_encoder(ranker, own, states=states):
             progress.say("torch is used; for faster encoding: pip install 'secondlook[export]'")
         writer.save()  # one encoder for the whole job, however often it is interrupted
         encoder = VectorEncoder.load(own)
+        keep = state_keeper(writer, own) if states else None
     rest: Iterator[Document] = islice(documents, 0 if live else writer.documents, None)
     if live:
         rest = _unseen(rest, set(writer.doc_ids()))
@@ -227,7 +246,7 @@ def encode_corpus(
         advance(writer.documents)
         try:
             made = (
-                _encoded_here(encoder, rest, advance)
+                _encoded_here(encoder, rest, advance, keep)
                 if ray is None
                 else _encoded_on_ray(writer, job, encoder, rest, advance, ray)
             )
@@ -241,10 +260,16 @@ def encode_corpus(
 
 
 def _encoded_here(
-    encoder: VectorEncoder, documents: Iterator[Document], advance: Callable[[int], None]
+    encoder: VectorEncoder,
+    documents: Iterator[Document],
+    advance: Callable[[int], None],
+    keep_states: KeepStates | None,
 ) -> Encoded:
     while some := list(islice(documents, _AT_ONCE)):
-        yield [one.id for one in some], encoder.documents(some)
+        vectors = encoder.documents(some)
+        if keep_states is not None:  # before the writer may save that it has these documents
+            keep_states(some)
+        yield [one.id for one in some], vectors
         advance(len(some))
 
 
@@ -308,8 +333,8 @@ def _refuse_ray_for_attached(folder: Path, ray: str | None) -> None:
         )
 
 
-def stored_scorer_of(index: Index, ranker: str | Path) -> VectorScorer | None:
-    """What scores as the ranker does from the index's vectors; None where they are not its own."""
+def stored_scorer_of(index: Index, ranker: str | Path) -> StoredScorer | None:
+    """What scores as the ranker does from the index's vectors or states; None without its own."""
     from secondlook.retrieve.hybrid import HybridIndex
     from secondlook.score.vector_scorer import stored_scorer
 
@@ -356,6 +381,7 @@ def _card(
     precision: VectorPrecision,
 ) -> VectorCard:
     from secondlook.model.checkpoint import base_name, open_checkpoint
+    from secondlook.retrieve.state_files import count_tokens
     from secondlook.retrieve.vector_files import ENCODER, VectorCard
     from secondlook.score.encoder_copy import identity
     from secondlook.score.vectors import vector_fingerprint
@@ -370,6 +396,7 @@ def _card(
         rows=writer.rows,
         corpus=corpus,
         windows=encoder.settings.encode.windows,
+        state_tokens=count_tokens(writer.folder),
     )
 
 
