@@ -136,6 +136,18 @@ def save(model: PreTrainedModel, folder: Path, **tokenizer_config: object) -> Pa
     return folder
 
 
+def half_separate(folder: Path, family: str = "bert", *, seed: int = 0, **encode: object) -> Path:
+    """A ranker with one separate layer and one, wide open, that reads both texts."""
+    from secondlook.model.network import new_warm, save_model
+
+    base = save(encoder(family, seed=seed), folder.with_name(f"{folder.name}-base"))
+    made = new_warm(base, separate_layers=1, encode={"max_length": 60} | encode)
+    made.network.gate.data.uniform_(0.5, 2.0)
+    made.network.head.weight.data.normal_(std=0.3)
+    save_model(made, folder)
+    return folder
+
+
 def write_json(path: Path, content: object) -> None:
     path.write_text(json.dumps(content))
 

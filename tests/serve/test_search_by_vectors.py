@@ -11,6 +11,7 @@ import pytest
 import tiny
 from invented import write_deep_sea
 from secondlook.score.ranker import Ranker
+from secondlook.score.state_scorer import StateScorer
 from secondlook.score.torch_backend import TorchBackend
 from secondlook.serve.by_vectors import VectorScoring
 from secondlook.serve.index import ServedIndex
@@ -35,13 +36,15 @@ def data(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("secondlook.score.encoder_copy.can_export_encoder", lambda: False)
         build_index(folder / "corpus.jsonl", folder / "index", vectors=folder / "windows")
+        given = {"vectors": tiny.half_separate(folder / "open"), "states": True}
+        build_index(folder / "corpus.jsonl", folder / "states", **given)
     return folder
 
 
-def serving(data, name):
+def serving(data, name, index="index"):
     source = str(data / name)
     load = lambda at: Ranker.load(at, device="cpu")  # noqa: E731
-    return Serving({name: source}, load, index=ServedIndex.at(data / "index"))
+    return Serving({name: source}, load, index=ServedIndex.at(data / index))
 
 
 def ask(served, **more):
@@ -71,6 +74,23 @@ def test_scores_come_from_vectors_and_are_those_of_pairs(data, monkeypatch):
     for one, other in zip(answer["hits"], by_pairs["hits"], strict=True):
         assert one["raw_score"] == pytest.approx(other["raw_score"], abs=1e-3)
         assert one["passage"] == other["passage"]
+
+
+def test_scores_start_from_states_and_are_those_of_pairs(data, monkeypatch):
+    answer, figures = ask(serving(data, "open", "states"), k=6)
+    assert (answer["by_states"], answer["by_vectors"], answer["partial"]) == (True, False, False)
+    assert 'secondlook_vector_documents_total{ranker="open"}' in figures
+    ranker = Ranker.load(data / "open", device="cpu")
+    texts = [Document(hit["id"], hit["text"], hit["title"]) for hit in answer["hits"]]
+    expected = ranker.score([(Query("q", WORDS), text) for text in texts])
+    assert [hit["raw_score"] for hit in answer["hits"]] == pytest.approx(expected, abs=1e-2)
+    monkeypatch.setattr(StateScorer, "score_until", lambda self, pairs, _: self.score(pairs[:2]))
+    partial, figures = ask(serving(data, "open", "states"), k=6)  # the deadline came after two
+    assert partial["partial"]
+    scored = [hit for hit in partial["hits"] if hit["raw_score"] is not None]
+    assert {hit["first_rank"] for hit in scored} == {1, 2}
+    assert [hit["first_rank"] for hit in partial["hits"][2:]] == [3, 4, 5, 6]
+    assert 'secondlook_vector_documents_total{ranker="open"} 2.0' in figures
 
 
 def test_another_ranker_reads_the_documents(data):

@@ -227,7 +227,7 @@ def test_a_job_on_a_cluster_resumes_wherever_it_was_killed(data, tmp_path, monke
         add(self, *batch)
 
     monkeypatch.setattr(VectorEncoder, "documents", documents)
-    monkeypatch.setattr(encoder_copy, "copy_encoder", lambda *c: copied.append(c) or copy(*c))
+    monkeypatch.setattr(encoder_copy, "copy_encoder", lambda *c, **_: copied.append(c) or copy(*c))
     for dies_after[0], ray in ((0, None), (2, None), (2, "somewhere"), (4, "somewhere")):
         with pytest.raises(Killed):
             workflow.add_vectors(killed, *given, ray=ray)

@@ -227,8 +227,8 @@ class Serving:
         self.metrics.vector_documents.labels(name).inc(count)
         if outcome.partial:
             self.metrics.partials.labels(name).inc()
-        by = {"by_vectors": used == "vectors", "by_states": used == "states"}
-        return SecondLook(ranker, name, outcome, **by)
+        vectors, states = used == "vectors", used == "states"
+        return SecondLook(ranker, name, outcome, by_vectors=vectors, by_states=states)
 
     async def first_look(
         self, query: Query, depth: int, until: float, options: SearchOptions

@@ -124,11 +124,17 @@ def rerank(
         return RerankResult(target, total)
     _here(job, corpus, scorer, chooser, reported)
     cost = scorer.cost()
-    used = "" if scorer.stored is None else scorer.stored.scores_from
-    by = {"by_vectors": used == "vectors", "by_states": used == "states"}
-    if chooser is None:
-        return RerankResult(target, cost.pairs, cost, **by)
-    return RerankResult(target, cost.pairs, cost, name, keep, chooser.cost(), **by)
+    used = None if scorer.stored is None else scorer.stored.scores_from
+    return RerankResult(
+        target,
+        cost.pairs,
+        cost,
+        name or None,
+        keep,
+        chooser.cost() if chooser else None,
+        by_vectors=used == "vectors",
+        by_states=used == "states",
+    )
 
 
 @dataclass(frozen=True, slots=True)
