@@ -20,7 +20,8 @@ from secondlook.workflows.open_index import open_index
 from secondlook.workflows.rerank import rerank
 from secondlook.workflows.retrieve import retrieve
 from secondlook.workflows.search import search
-from secondlook.workflows.states import refuse_states
+from secondlook.workflows.vector_refusals import refuse_states
+from secondlook.workflows.vectors import stored_scorer_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -159,3 +160,13 @@ def test_nothing_is_indexed_where_states_are_refused(data, tmp_path):
     with pytest.raises(CheckpointProblem, match="is a bi-encoder"):
         build_index(corpus, index, vectors=data / "half-base", states=True)
     assert not index.exists()
+
+
+def test_a_folder_that_is_replaced_while_it_is_open_gives_no_scores(data, tmp_path):
+    corpus, folder = data / "corpus.jsonl", tmp_path / "index"
+    build_index(corpus, folder, vectors=data / "half", states=True)
+    index = open_index(folder).engine
+    assert stored_scorer_of(index, data / "half") is not None
+    workflow.add_vectors(folder, corpus, data / "other", states=True)
+    assert stored_scorer_of(index, data / "half") is None
+    assert stored_scorer_of(open_index(folder).engine, data / "other") is not None

@@ -112,11 +112,13 @@ def stored_scorer(
         return None
     if vector_fingerprint(checkpoint) != made_by:
         return None
-    if not by_vectors:
-        assert states is not None
-        return StateScorer.load(states)
-    windows = checkpoint.settings.encode.windows
-    return VectorScorer(encoder(), stored, windows, reads_texts=reads_texts)
+    if by_vectors:
+        windows = checkpoint.settings.encode.windows
+        return VectorScorer(encoder(), stored, windows, reads_texts=reads_texts)
+    assert states is not None
+    if vector_fingerprint(open_checkpoint(states.ranker)) != made_by:
+        return None  # the folder was replaced since the states were opened
+    return StateScorer.load(states)
 
 
 class _Windows(NamedTuple):

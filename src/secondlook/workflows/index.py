@@ -65,7 +65,7 @@ def build_index(
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
     from secondlook.workflows.open_index import open_index
-    from secondlook.workflows.states import refuse_states
+    from secondlook.workflows.vector_refusals import refuse_states
     from secondlook.workflows.vectors import (
         add_vectors,
         build_with_vectors,

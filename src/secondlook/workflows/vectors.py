@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secondlook.progress import as_progress
-from secondlook.workflows.states import refuse_states, state_keeper
+from secondlook.workflows.states import state_keeper
+from secondlook.workflows.vector_refusals import (
+    refuse_corpus_of_attached,
+    refuse_other_corpus,
+    refuse_ray_for_attached,
+    refuse_states,
+    refuse_windows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -97,15 +104,15 @@ def add_vectors(
         kind = "attached" if engine.card.engine == "attached" else type(engine)
         refuse_states(ranker, engine=kind, ray=ray)
     if engine.card.engine == "attached":
-        _refuse_corpus_of_attached(folder, corpus)
-        _refuse_ray_for_attached(folder, ray)
+        refuse_corpus_of_attached(folder, corpus)
+        refuse_ray_for_attached(folder, ray)
         live: Any = engine
         return make_vectors(folder, engine, live.documents(), ranker, precision, reported)
 
     def documents() -> Iterator[Document]:
         return read_corpus(str(corpus), corpus_format)
 
-    _refuse_other_corpus(engine, documents(), folder, reported)
+    refuse_other_corpus(engine, documents(), folder, reported)
     if getattr(engine, "stores_vectors", False):
         settings = type(engine).options(folder, **engine.card.settings)
         return build_with_vectors(
@@ -175,7 +182,7 @@ def build_with_vectors(
     from secondlook.data import Fingerprint
     from secondlook.retrieve.cluster import VectorField
 
-    _refuse_windows(ranker)
+    refuse_windows(ranker)
     reading = progress.track(documents(), "reading", "documents")
     corpus = Fingerprint.of(reading)
     index.mkdir(parents=True, exist_ok=True)
@@ -191,18 +198,6 @@ def build_with_vectors(
     engine.build(index, loaded, settings.model_copy(update={"vectors": field}), vectors=rows)
     writer.finish(card)
     return VectorsResult(index, card, cut)
-
-
-def _refuse_windows(ranker: str | Path) -> None:
-    from secondlook.errors import EngineProblem
-    from secondlook.model.checkpoint import CARD, locate, open_checkpoint
-
-    folder = locate(ranker)
-    if (folder / CARD).is_file() and open_checkpoint(folder).settings.encode.windows is not None:
-        raise EngineProblem(
-            f"{ranker} reads long documents in windows, and a cluster keeps one vector for each "
-            "document: take a ranker without windows, or index with bm25s"
-        )
 
 
 def encode_corpus(
@@ -313,26 +308,6 @@ def _unseen(documents: Iterable[Document], seen: set[str]) -> Iterator[Document]
             yield document
 
 
-def _refuse_corpus_of_attached(folder: Path, corpus: str | Path) -> None:
-    from secondlook.errors import WrongArgument
-
-    if Path(corpus).resolve() != folder.resolve():
-        raise WrongArgument(
-            f"{folder} is an attached index, which gives its own documents: name it as the corpus, "
-            f"too (secondlook index {folder} {folder} --vectors RANKER)"
-        )
-
-
-def _refuse_ray_for_attached(folder: Path, ray: str | None) -> None:
-    from secondlook.errors import WrongArgument
-
-    if ray is not None:
-        raise WrongArgument(
-            f"{folder} is an attached index, whose documents may change before all parts of a Ray "
-            "job are done: leave out ray"
-        )
-
-
 def stored_scorer_of(index: Index, ranker: str | Path) -> StoredScorer | None:
     """What scores as the ranker does from the index's vectors or states; None without its own."""
     from secondlook.retrieve.hybrid import HybridIndex
@@ -398,18 +373,3 @@ def _card(
         windows=encoder.settings.encode.windows,
         state_tokens=count_tokens(writer.folder),
     )
-
-
-def _refuse_other_corpus(
-    engine: Engine, documents: Iterator[Document], folder: Path, progress: Progress
-) -> None:
-    """Before hours of encoding: whether these are the documents that were indexed."""
-    from secondlook.data import Fingerprint
-    from secondlook.errors import IndexProblem
-
-    read = progress.track(documents, "comparing the corpus", "documents")
-    if Fingerprint.of(read).digest() != engine.card.fingerprint:
-        raise IndexProblem(
-            f"{folder} is an index of other documents than these; give the corpus that it was made "
-            "from, or set replace to index this one"
-        )
