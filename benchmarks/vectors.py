@@ -12,6 +12,8 @@ and weights are those of ../shared, or where SECONDLOOK_SHARED says. Nothing els
 same-order/SET       stored vectors (fp32, fp16, int8) against pairs (OpenVINO fp32): Kendall's tau
                      of each query's order, and nDCG@10
 speed                one query from vectors and from pairs, in turns, its encoding included
+states               pairs a second from stored states, three quarters of the layers separate, and
+                     from pairs, in turns; bytes per passage (vectors_states.py)
 server               queries a second of /v1/search by vectors and by pairs, nDCG@10 of the answers
 hybrid/SET           BM25, vectors and both, alone and re-ranked (vectors_hybrid.py)
 cluster/SET          the same on three OpenSearch nodes with k-NN, beside the figures of hybrid/SET
@@ -56,6 +58,7 @@ from vectors_attention import attention  # noqa: E402
 from vectors_bench import Bench, by_query, file_of, in_precision, values  # noqa: E402
 from vectors_hybrid import SETS, hybrid, on_cluster  # noqa: E402
 from vectors_scale import million, node_kill  # noqa: E402
+from vectors_states import states  # noqa: E402
 
 Part = Callable[[Bench], dict[str, Any]]
 DL = "msmarco-dl"
@@ -194,6 +197,7 @@ PARTS: dict[str, Part] = {
         for key, (name, split, most) in SAME_ORDER.items()
     },
     "speed": speed,
+    "states": states,
     "server": served,
     **{f"hybrid/{name}": partial(hybrid, name=name) for name in SETS},
     **{f"cluster/{name}": partial(on_cluster, name=name) for name in SETS},
