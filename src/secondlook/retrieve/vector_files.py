@@ -180,6 +180,7 @@ class VectorWriter:
         )
         self._job = json.loads(json.dumps(job))
         self._dimension, self._precision = dimension, precision
+        self._centre: NDArray[np.float32] | None = None
         found = self._found()
         self.documents, self.rows, self._id_bytes = found or (0, 0, 0)
         if found is None:
@@ -242,8 +243,10 @@ class VectorWriter:
         if not self.documents:
             np.save(path, vectors.mean(axis=0))
             sync(path)
-        centre: NDArray[np.float32] = np.load(path)
-        return centre
+            self._centre = None
+        if self._centre is None:
+            self._centre = np.load(path)
+        return self._centre
 
     def doc_ids(self) -> list[str]:
         """Of the documents that were added, those before an interruption included."""

@@ -31,8 +31,11 @@ PART_ROWS = 262_144
 _BLOCK = 8_192
 _LEARNED_FROM = 10_000
 _CONNECTIVITY, _EXPANSION = 16, 128
-_LINK_BYTES = 144
+LINK_BYTES = 144
+"""Of each vector in a graph, 16 neighbours on a level: 32 of 4 bytes on the lowest, 4 on those
+above on average, and 12 that say where they are."""
 _MOST_BYTES = 2**30
+"""Of graphs that are built at once."""
 _LEAST_FOUND = 128
 """Of each graph: the search keeps at least so many candidates, which decides what it misses."""
 
@@ -50,7 +53,7 @@ def build_graphs(
     As many are built at once as there are threads, each by one of them, and as fit into a gigabyte.
     """
     faiss, starts = _library(), range(0, len(rows), PART_ROWS)
-    graph_bytes = PART_ROWS * (4 * dimension + _LINK_BYTES)  # in fp32; others take less
+    graph_bytes = PART_ROWS * (4 * dimension + LINK_BYTES)  # in fp32; others take less
     stopped, alone = Event(), Lock()
 
     def build(number: int) -> None:

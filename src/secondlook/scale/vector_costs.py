@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from secondlook.retrieve.vector_graph import LINK_BYTES
+
 _BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
 _SCALE = 4  # a float for each int8 row
-_LINKS = 144
-"""Bytes of HNSW links for each vector, 16 neighbours on a level: 32 of 4 bytes on the lowest, 4 on
-those above on average, and 12 that say where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class VectorCosts:
     @property
     def memory_bytes(self) -> int:
         """Of a vector in a graph, which is to stay in memory: the vector itself and its links."""
-        return self.dimension * _BYTES[self.precision] + _LINKS
+        return self.dimension * _BYTES[self.precision] + LINK_BYTES
 
     @property
     def disk_bytes(self) -> int:
