@@ -81,9 +81,9 @@ def test_rerank(tmp_path, minilm_folder):
 
 
 @pytest.mark.real
-def test_compare(tmp_path, minilm_folder):
-    said = run("compare", tmp_path, minilm_folder)
-    assert "25 judged queries" in " ".join(said.split())
+def test_compare(tmp_path, minilm_folder, sample):
+    said = run("compare", tmp_path, minilm_folder, sample)
+    assert "8 judged queries" in " ".join(said.split())
     assert (tmp_path / "reranked.trec").is_file()
 
 
@@ -93,8 +93,8 @@ def test_explain(tmp_path, minilm_folder):
 
 
 @pytest.mark.real
-def test_train(tmp_path, minilm_folder):
-    said = run("train", tmp_path, minilm_folder)
+def test_train(tmp_path, minilm_folder, sample):
+    said = run("train", tmp_path, minilm_folder, sample)
     assert (tmp_path / "my.ranker" / "secondlook.json").is_file()
     assert "corpus_id" in said
 

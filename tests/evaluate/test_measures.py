@@ -221,3 +221,10 @@ def test_a_measure_that_cannot_be_computed_is_refused_before_the_run_is_read(spe
     with pytest.raises(SecondlookError, match=message):
         evaluate(QRELS, rankings, [spelling])
     assert len(list(islice(rankings, 2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("measure", "depth"), [("nDCG@10", 10), ("AP(rel=2)@100", 100), ("AP", None)]
+)
+def test_how_many_hits_a_measure_looks_at(measure, depth):
+    assert measures.depth_of(measure) == depth

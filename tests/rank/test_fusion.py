@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secondlook.rank import Fusion, fuse_rankings, second_look
-from secondlook.rank.fusion import fuse
+from secondlook.rank.fusion import BothScores, fuse
 from secondlook.types import Hit, Ranking
 
 SCALES = ["min-max", "z", "ranks"]
@@ -117,3 +117,22 @@ def test_a_ranking_without_hits_leaves_the_other_as_it_is():
     near = Ranking.of("q", [Hit("c", 0.9), Hit("d", 0.8)])
     both = fuse_rankings(Ranking("q", ()), near, Fusion(0.5, "ranks"), 10)
     assert [hit.doc_id for hit in both.hits] == ["c", "d"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
+@settings(max_examples=50, deadline=None)
+def test_many_weights_at_once_give_what_each_gives_alone(scale, scores):
+    # few different scores: ties are broken alike
+    hits = [Hit(f"d{place}", float(first)) for place, (first, _) in enumerate(scores)]
+    first = Ranking.of("q", hits)
+    second = [float(scores[int(hit.doc_id[1:])][1]) for hit in first.hits]
+    weights = [0.25, 0.5, 1.0]
+    at_once = BothScores.of_same_hits(first, second, scale).fused(weights)
+    assert at_once == [second_look(first, second, Fusion(weight, scale)) for weight in weights]
+    few = BothScores.of_same_hits(first, second, scale).fused(weights, 3)
+    assert few == [ranking.top(3) for ranking in at_once]
+    near = second_look(first, second)
+    together = BothScores.of_rankings(first, near, scale).fused(weights)
+    if scale == "min-max":  # ranks of ties and means depend on the order that hits come in
+        assert together == at_once

@@ -55,6 +55,8 @@ def test_the_run_is_the_same_without_reading_a_document(data, tmp_path, monkeypa
     by_vectors, found = run_of(data, tmp_path / "vectors.trec", **own)
     assert (by_pairs.by_vectors, by_vectors.by_vectors) == (False, True)
     assert "by stored vectors" in by_vectors.summary()
+    assert "cut short" in by_pairs.summary()
+    assert "cut short" not in by_vectors.summary()  # nobody read a text to know
     assert by_vectors.pairs == by_pairs.pairs > 0
     for one, other in zip(found, expected, strict=True):
         scores = {hit.doc_id: hit.score for hit in other.hits}

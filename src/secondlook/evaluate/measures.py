@@ -86,6 +86,12 @@ def parse_measure(spelling: str) -> Measure:
     return measure
 
 
+def depth_of(spelling: str) -> int | None:
+    """How many hits of a query the measure looks at, such as 10; None where it looks at all."""
+    cutoff = parse_measure(spelling).params.get("cutoff", NOT_PROVIDED)
+    return None if cutoff is NOT_PROVIDED else int(cutoff)
+
+
 def _literals(parameters: str) -> dict[str, object]:
     """`rel=2, judged_only=True` as a mapping.
 

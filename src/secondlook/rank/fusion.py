@@ -10,6 +10,8 @@ import numpy as np
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
@@ -67,18 +69,51 @@ def fuse_rankings(first: Ranking, second: Ranking, fusion: Fusion, k: int) -> Ra
     A document that only one of them found gets from the other what its last hit gets; of ranks,
     nothing, as reciprocal rank fusion has it.
     """
-    final: dict[str, float] = {}
-    missing = 0.0
-    for ranking, weight in ((first, fusion.weight), (second, 1 - fusion.weight)):
-        values = weight * _scaled([hit.score for hit in ranking.hits], fusion.scale)
-        if not len(values):
-            continue
-        least = 0.0 if fusion.scale == "ranks" else float(values.min())
-        missing += least
-        for hit, value in zip(ranking.hits, values.tolist(), strict=True):
-            final[hit.doc_id] = final.get(hit.doc_id, 0.0) + value - least
-    hits = (Hit(doc_id, value + missing) for doc_id, value in final.items())
-    return Ranking.of(first.query_id, hits).top(k)
+    (fused,) = BothScores.of_rankings(first, second, fusion.scale).fused([fusion.weight], k)
+    return fused
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BothScores:
+    """The documents of one query with the scores of both stages, on a common scale."""
+
+    query_id: str
+    ids: tuple[str, ...]
+    """Descending: a stable sort by score then breaks ties as rankings do."""
+    scores: Floats  # [2, documents]
+
+    @classmethod
+    def of_rankings(cls, first: Ranking, second: Ranking, scale: Scale) -> BothScores:
+        """All documents that one of them found, or both."""
+        found = {hit.doc_id for ranking in (first, second) for hit in ranking.hits}
+        ids = tuple(sorted(found, reverse=True))
+        places = {doc_id: place for place, doc_id in enumerate(ids)}
+        scores = np.zeros((2, len(ids)))
+        for row, ranking in zip(scores, (first, second), strict=True):
+            if ranking.hits:
+                own = _scaled([hit.score for hit in ranking.hits], scale)
+                row[:] = 0.0 if scale == "ranks" else own.min()
+                row[[places[hit.doc_id] for hit in ranking.hits]] = own
+        return cls(first.query_id, ids, scores)
+
+    @classmethod
+    def of_same_hits(cls, first: Ranking, second: ArrayLike, scale: Scale) -> BothScores:
+        """The first stage's hits, with the re-ranking's scores in the order of these hits."""
+        hits = first.hits
+        order = sorted(range(len(hits)), key=lambda place: hits[place].doc_id, reverse=True)
+        both = np.stack([_scaled([hit.score for hit in hits], scale), _scaled(second, scale)])
+        return cls(first.query_id, tuple(hits[place].doc_id for place in order), both[:, order])
+
+    def fused(self, weights: Sequence[float], k: int | None = None) -> list[Ranking]:
+        """The best `k`, or all, by each weight of the first stage."""
+        of_first = np.asarray(weights)[:, None]
+        final = of_first * self.scores[0] + (1 - of_first) * self.scores[1]  # [weights, documents]
+        best = np.argsort(-final, axis=1, kind="stable")[:, :k]
+        rows = zip(best.tolist(), np.take_along_axis(final, best, axis=1).tolist(), strict=True)
+        return [
+            Ranking(self.query_id, tuple(Hit(self.ids[p], v) for p, v in zip(*row, strict=True)))
+            for row in rows
+        ]
 
 
 def _scaled(scores: ArrayLike, scale: Scale) -> Floats:
@@ -93,7 +128,7 @@ def _scaled(scores: ArrayLike, scale: Scale) -> Floats:
     base, spread = values.min(), np.ptp(values)
     if scale == "z":
         base, spread = values.mean(), values.std()
-    if spread < np.finfo(np.float32).eps * np.abs(values).max():
+    if spread <= np.finfo(np.float32).eps * np.abs(values).max():  # or all of them 0
         return np.zeros(len(values))
     scaled: Floats = (values - base) / spread
     return scaled

@@ -32,6 +32,9 @@ class ScoringCost:
     price: float | None = None
     """Of the requests to a remote ranker, by the price in its address; None for one that runs here.
     What a remote ranker cuts short is not known."""
+    from_stored: bool = False
+    """Whether documents' vectors or states were scored: what they leave out of a text was cut when
+    they were made, and is not counted here."""
 
     def summary(self) -> str:
         """A line for a person."""
@@ -44,7 +47,8 @@ class ScoringCost:
         if self.truncated_queries:
             spent += f"; queries cut short: {self.truncated_queries:,}"
         if not self.truncated_texts:
-            return f"{spent}, no text cut short" if not self.truncated_queries else spent
+            silent = self.truncated_queries or self.from_stored
+            return spent if silent else f"{spent}, no text cut short"
         mean = self.truncated_tokens / self.truncated_texts
         return (
             f"{spent}; {self.truncated_texts:,} of {self.pairs:,} texts were longer than the "
@@ -135,4 +139,5 @@ class CountingRanker:
             self._cut_tokens,
             len(self._cut_queries),
             self.ranker.usage.cost if isinstance(self.ranker, RemoteRanker) else None,
+            self.stored is not None,
         )

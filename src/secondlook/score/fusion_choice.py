@@ -10,10 +10,10 @@ import numpy as np
 from secondlook.encode.windows import pool
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.evaluate.cross_validation import cross_validate
-from secondlook.evaluate.measures import evaluate, refuse_strangers
+from secondlook.evaluate.measures import depth_of, evaluate, refuse_strangers
 from secondlook.evaluate.significance import t_test
 from secondlook.model.settings import FusionSettings
-from secondlook.rank.fusion import Fusion, Scale, second_look
+from secondlook.rank.fusion import BothScores, Fusion, Scale, second_look
 from secondlook.score.raw import windows_of
 from secondlook.types import Ranking
 
@@ -195,15 +195,53 @@ def tune(
 ) -> Tuning:
     """What each query reaches by each way."""
     refuse_strangers(qrels, looks.first)
-    values = []
-    pooled: dict[WindowSettings | None, NDArray[np.float32]] = {}
-    for way in tried:
-        if way.pooling not in pooled:
-            pooled[way.pooling] = _pooled(looks, way.pooling)
-        final = _final(looks.first, pooled[way.pooling], way.fusion)
-        (per_query,) = evaluate(qrels, final, [measure]).per_query.values()
-        values.append(list(per_query.values()))
-    return Tuning(tuple(tried), np.array(values), folds, seed)
+    values: dict[Way, NDArray[np.float64]] = {}
+    for pooling in dict.fromkeys(way.pooling for way in tried):
+        pooled = _pooled(looks, pooling)
+        fusions = [way.fusion for way in tried if way.pooling == pooling]
+        if None in fusions:
+            alone = _final(looks.first, pooled, None)
+            values[Way(pooling, None)] = values_of(alone, qrels, measure)
+        both = [fusion for fusion in fusions if fusion is not None]
+
+        def joined(scale: Scale, pooled: NDArray[np.float32] = pooled) -> Iterator[BothScores]:
+            for ranking, scores in _by_query(looks.first, pooled):
+                yield BothScores.of_same_hits(ranking, scores, scale)
+
+        rows = values_by_fusion(joined, both, qrels, measure)
+        values |= {Way(pooling, fusion): row for fusion, row in zip(both, rows, strict=True)}
+    return Tuning(tuple(tried), np.array([values[way] for way in tried]), folds, seed)
+
+
+def values_by_fusion(
+    joined: Callable[[Scale], Iterable[BothScores]],
+    fusions: Sequence[Fusion],
+    qrels: Qrels,
+    measure: str,
+    k: int | None = None,
+) -> list[NDArray[np.float64]]:
+    """The measure of each query by each fusion; `joined` gives all queries' scores on a scale.
+
+    Hits that the measure does not look at are not made: there are many fusions to try.
+    """
+    seen = [depth for depth in (k, depth_of(measure)) if depth is not None]
+    depth = min(seen, default=None)
+    rows: dict[Fusion, NDArray[np.float64]] = {}
+    for scale in dict.fromkeys(fusion.scale for fusion in fusions):
+        own = [fusion for fusion in fusions if fusion.scale == scale]
+        weights = [fusion.weight for fusion in own]
+        rankings = [both.fused(weights, depth) for both in joined(scale)]
+        for fusion, column in zip(own, zip(*rankings, strict=True), strict=True):
+            rows[fusion] = values_of(column, qrels, measure)
+    return [rows[fusion] for fusion in fusions]
+
+
+def values_of(
+    rankings: Iterable[Ranking], qrels: Qrels, measure: str
+) -> NDArray[np.float64]:  # [queries]
+    """The measure of each judged query."""
+    (per_query,) = evaluate(qrels, rankings, [measure]).per_query.values()
+    return np.array(list(per_query.values()))
 
 
 def ranked(looks: Looks, way: Way) -> Iterator[Ranking]:
@@ -220,10 +258,18 @@ def _pooled(looks: Looks, pooling: WindowSettings | None) -> NDArray[np.float32]
 def _final(
     first: Sequence[Ranking], scores: NDArray[np.float32], fusion: Fusion | None
 ) -> Iterator[Ranking]:
+    for ranking, own in _by_query(first, scores):
+        yield second_look(ranking, own, fusion)
+
+
+def _by_query(
+    first: Sequence[Ranking], scores: NDArray[np.float32]
+) -> Iterator[tuple[Ranking, NDArray[np.float32]]]:
+    """Each ranking with the scores of its hits."""
     start = 0
     for ranking in first:
         end = start + len(ranking.hits)
-        yield second_look(ranking, scores[start:end], fusion)
+        yield ranking, scores[start:end]
         start = end
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from secondlook.progress import as_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.rank.fusion import Scale
     from secondlook.retrieve.hybrid import FirstStageChoice
     from secondlook.types import Qrels, Ranking
 
@@ -114,20 +115,21 @@ def compare_first_stages(
     from secondlook.evaluate.cross_validation import cross_validate
     from secondlook.evaluate.measures import refuse_strangers
     from secondlook.evaluate.significance import t_test
-    from secondlook.rank.fusion import Fusion, fuse_rankings
+    from secondlook.rank.fusion import BothScores, Fusion
     from secondlook.retrieve.hybrid import FirstStageChoice
-    from secondlook.score.fusion_choice import SCALES, WEIGHTS
+    from secondlook.score.fusion_choice import SCALES, WEIGHTS, values_by_fusion, values_of
 
     refuse_strangers(qrels, words)
     fusions = [Fusion(weight, scale) for scale in SCALES for weight in WEIGHTS if weight < 1]
     tried = [FirstStageChoice(by="bm25"), FirstStageChoice(by="vectors")]
     tried += [FirstStageChoice(weight=one.weight, scale=one.scale) for one in fusions]
 
-    rows = [_values(words, qrels, measure), _values(near, qrels, measure)]
-    for one in fusions:
-        fused = [fuse_rankings(a, b, one, k) for a, b in zip(words, near, strict=True)]
-        rows.append(_values(fused, qrels, measure))
-    scores = np.array(rows)  # [ways, queries]
+    def joined(scale: Scale) -> Iterator[BothScores]:
+        for first, second in zip(words, near, strict=True):
+            yield BothScores.of_rankings(first, second, scale)
+
+    rows = [values_of(words, qrels, measure), values_of(near, qrels, measure)]
+    scores = np.array([*rows, *values_by_fusion(joined, fusions, qrels, measure, k)])
     simple = np.arange(len(tried)) == 0
     tuned = cross_validate(scores, simple, folds, np.random.default_rng(seed))
     reciprocal = 2 + fusions.index(Fusion(0.5, "ranks"))
@@ -158,13 +160,14 @@ def compare_feedback(
     import numpy as np
 
     from secondlook.rank.fusion import fuse_rankings
+    from secondlook.score.fusion_choice import values_of
 
     rows = []
     for rankings in (near, moved):
         if choice.by == "hybrid":
             both = zip(words, rankings, strict=True)
             rankings = [fuse_rankings(a, b, choice.fusion, k) for a, b in both]
-        rows.append(_values(rankings, qrels, choice.measure))
+        rows.append(values_of(rankings, qrels, choice.measure))
     plain, after = np.array(rows)  # [queries]
     gains = after - plain
     error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
@@ -172,11 +175,3 @@ def compare_feedback(
     told = choice.figures | {name: float(value) for name, value in figures.items()}
     kept = _FEEDBACK if gains.mean() > 2 * error else 0.0
     return choice.model_copy(update={"feedback": kept, "figures": told})
-
-
-def _values(rankings: Sequence[Ranking], qrels: Qrels, measure: str) -> list[float]:
-    """The measure of each query."""
-    from secondlook.evaluate.measures import evaluate
-
-    (per_query,) = evaluate(qrels, rankings, [measure]).per_query.values()
-    return list(per_query.values())
