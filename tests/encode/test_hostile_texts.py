@@ -58,7 +58,9 @@ def test_any_texts_become_sound_features(encoder, family, parts):
     batch = encoder.encode(pairs)
     opened = [family.token_to_id(token) for token in marker_tokens(MarkerSettings())]
     for features in batch:
-        assert 0 < features.first <= len(features) <= encoder.settings.max_length
+        assert 0 < features.first <= len(features) <= encoder.settings.longest_pair
+        limit = encoder.settings.max_length
+        assert max(features.first, len(features) - features.first) <= limit
         assert len(features.ids) == len(features.segments) == len(features.words)
         assert features.words[0] == 0
         assert set(np.diff(features.words).tolist()) <= {0, 1}
@@ -80,8 +82,9 @@ def test_a_document_of_100_000_words_is_cut_and_says_so(bert):
     pair = Query("q", "ghost town"), Document("d", "urban bogue " * 50_000)
     for settings in EncodeSettings(), EncodeSettings(form="warm"):
         [features] = Encoder(bert, settings).encode([pair])
-        assert len(features) == 512
-        shown = 512 - features.first - (1 if settings.form == "joint" else 2)
+        joint = settings.form == "joint"
+        assert len(features) == 512 + (0 if joint else features.first)
+        shown = len(features) - features.first - (1 if joint else 2)
         assert features.cut == 150_000 - shown
 
 

@@ -61,6 +61,18 @@ def test_the_warm_form_frames_either_text_as_its_bi_encoder_would(bert):
     assert (features.ids[:6].tolist(), features.ids[6:].tolist()) == alone
 
 
+def test_what_the_warm_form_reads_of_a_document_does_not_depend_on_the_query(bert):
+    text, given = "ghost town an urban area that is smaller", {"form": "warm", "max_length": 8}
+    one, other = (encode(bert, query, text, **given) for query in ("bogue", "ghost town " * 9))
+    assert one.ids[one.first :].tolist() == other.ids[other.first :].tolist()
+    assert spelled(bert, other) == (
+        "[CLS] ghost town ghost town ghost town [SEP] [CLS] ghost town an urban area that [SEP]"
+    )
+    assert (one.cut, other.cut, one.cut_query, other.cut_query) == (2, 2, 0, 12)
+    unlimited = encode(bert, "ghost town " * 9, text, max_query_length=None, **given)
+    assert unlimited.ids.tolist() == other.ids.tolist()
+
+
 def test_the_warm_form_takes_a_type_before_the_query(bert):
     features = encode(bert, "ghost", "town", query_type="num", query_types=True, form="warm")
     assert spelled(bert, features) == "[CLS] numeric [SEP] ghost [SEP] [CLS] town [SEP]"

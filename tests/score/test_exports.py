@@ -218,8 +218,8 @@ class TestBatches:
             self.shapes.append(batch["input_ids"].shape)
             return batch["attention_mask"].sum(1).astype(np.float32)
 
-    def features(self, exported, *words):
-        ranker = Ranker.load(exported("warm"), backend="torch")
+    def features(self, exported, *words, form="warm"):
+        ranker = Ranker.load(exported(form), backend="torch")
         texts = ["a " * count for count in words]
         return ranker.encoder.encode([(Query("", "the sea"), Document("", t)) for t in texts])
 
@@ -227,12 +227,25 @@ class TestBatches:
     def checkpoint(self, exported):
         return open_checkpoint(exported("warm"))
 
-    def test_lengths_are_rounded_up_but_never_beyond_the_limit(self, exported, checkpoint):
+    @pytest.mark.parametrize(("form", "longest"), [("joint", 60), ("warm", 64)])
+    def test_lengths_are_rounded_up_but_never_beyond_the_limit(self, exported, form, longest):
+        checkpoint = open_checkpoint(exported(form))
         backend = self.Recorder(checkpoint, workers=1)
-        assert checkpoint.settings.encode.max_length == 60
-        features = self.features(exported, 1, 3, 20, 100)
+        assert checkpoint.settings.encode.max_length == 60  # in the warm form, of each text
+        features = self.features(exported, 1, 3, 20, 100, form=form)
         np.testing.assert_array_equal(backend.logits(features), [len(one) for one in features])
-        assert {length for _, length in backend.shapes} <= {*range(8, 60, 8), 60}
+        lengths = {length for _, length in backend.shapes}
+        assert lengths <= {*range(8, longest, 8), longest}
+        assert max(lengths) == longest
+
+    @pytest.mark.parametrize("engine", ["torch", "onnx", "openvino"])
+    def test_two_long_texts_are_read_beside_short_ones(self, exported, engine):
+        long, short = "the sea and the river " * 40, "sea"
+        pairs = [(Query("", q), Document("", d)) for q in (long, short) for d in (long, short)]
+        folder = exported("warm")
+        alone = [Ranker.load(folder, backend="torch").score([pair])[0] for pair in pairs]
+        scores = Ranker.load(folder, backend=engine, precision="fp32").score(pairs)
+        np.testing.assert_allclose(scores, alone, atol=1e-4)
 
     def test_no_batch_is_beyond_the_budget(self, exported, checkpoint):
         backend = self.Recorder(checkpoint, workers=1)

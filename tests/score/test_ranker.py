@@ -83,8 +83,8 @@ def test_it_is_a_scorer_and_says_what_was_cut(folder):
     assert isinstance(ranker, Scorer)
     pairs = [(Query("q", "cape fear"), Document("d", text)) for text in ("a fish", "tide " * 30)]
     scored = ranker.scored(pairs)
-    # [CLS] cape fear [SEP] [CLS] … [SEP]: 6 tokens, so 10 of 30 are shown
-    assert scored.cut.tolist() == [0, 20]
+    # [CLS] … [SEP] beside the query: 2 tokens, so 14 of 30 are shown
+    assert scored.cut.tolist() == [0, 16]
     np.testing.assert_array_equal(scored.scores, ranker.score(pairs))
 
 

@@ -25,6 +25,7 @@ DOCUMENTS = [
     Document("b", "cape fear is a river mouth", "cape"),
     Document("c", ""),
     Document("d", "bogue insouci " * 9),
+    Document("e", "deep sea " * 25 + "cape fear river tide " * 5 + "bogue mouth " * 20),  # cut
 ]
 PAIRS = [(query, document) for query in QUERIES for document in DOCUMENTS]
 

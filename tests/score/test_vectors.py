@@ -18,12 +18,13 @@ from secondlook.score.vector_scorer import VectorScorer
 from secondlook.score.vectors import VectorEncoder, scores_by_vectors, vector_fingerprint
 from secondlook.types import Document, Query
 
-QUERIES = [Query("1", "what is the tide"), Query("2", "cape fear river")]
+QUERIES = [Query("1", "what is the tide"), Query("2", "cape fear river " * 6)]
 DOCUMENTS = [
     Document("a", "the tide of the deep sea"),
     Document("b", "cape fear is a river mouth", "cape"),
     Document("c", ""),
     Document("d", "bogue " * 9),
+    Document("e", "deep sea " * 25 + "cape fear river tide " * 5 + "bogue mouth " * 20),  # cut
 ]
 PAIRS = [(query, document) for query in QUERIES for document in DOCUMENTS]
 

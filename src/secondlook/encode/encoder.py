@@ -47,7 +47,9 @@ class Encoder:
     Special tokens are the tokenizer's own. One that is spelled out inside a text, as in
     "what does [SEP] do", is text there: no document can forge the frame it is put in. A lone
     surrogate becomes U+FFFD. The document's tail is cut where the whole would be too long; without
-    `max_query_length`, the tail of the longer text. With `chat`, `ChatEncoder` does all of this.
+    `max_query_length`, the tail of the longer text. In the forms of two sequences each text is cut
+    for itself, so that no query changes what is read of a document. With `chat`, `ChatEncoder` does
+    all of this.
 
     `types` predicts the type of a query that comes without one. `cache_bytes` bounds the memory
     for documents already tokenised. Threads may share an encoder.
@@ -84,7 +86,11 @@ class Encoder:
         self._prompt_length = prompt.total
         self._starts = self._read_starts(reader)
         frame = self._template
-        taken = len(frame.between) + len(frame.opening) + len(frame.after)
+        # markers come in both texts and share one limit, in every form
+        self._cut_apart = settings.form != "joint" and settings.markers is None
+        around_document = len(frame.opening) + len(frame.after)
+        self._document_room = settings.max_length - around_document
+        taken = len(frame.between) + (0 if self._cut_apart else around_document)
         self._rooms = {
             name: settings.max_length - taken - len(start) for name, start in self._starts.items()
         }
@@ -164,13 +170,13 @@ class Encoder:
     def _query_limit(self, query: int, document: int, query_type: str | None) -> int:
         """How many of the query's tokens are shown beside a document of so many."""
         room, limit = self._rooms[query_type], self.settings.max_query_length
-        if room < 0:
+        if min(room, self._document_room) < 0:
             raise UnusableTokenizer(
                 f"this tokenizer's special tokens alone are {self.settings.max_length - room}, and "
                 f"max_length is {self.settings.max_length}; raise max_length"
             )
         if limit is None:
-            return longest_first(query, document, room)
+            return min(query, room) if self._cut_apart else longest_first(query, document, room)
         return min(limit + self._prompt_length, room, query)
 
     def _head(self, query: Tokens, query_type: str | None, limit: int) -> _Head:
@@ -181,7 +187,9 @@ class Encoder:
             QueryTerms(tokens.terms),
             first=len(tokens) - len(frame.opening),
             cut=query.total - len(shown),
-            room=self.settings.max_length - len(tokens) - len(frame.after),
+            room=self._document_room
+            if self._cut_apart
+            else self.settings.max_length - len(tokens) - len(frame.after),
         )
 
     def _lay_out(

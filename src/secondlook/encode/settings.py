@@ -69,7 +69,8 @@ class EncodeSettings(Settings):
     """`joint`: the papers' one sequence. `warm` and `frozen`: two, each as an encoder of single
     texts would see it."""
     max_length: int = Field(512, ge=8)
-    """Of the whole: special tokens, markers and prompts counted."""
+    """Of the whole: special tokens, markers and prompts counted. In the forms of two sequences, of
+    each."""
     max_query_length: int | None = Field(64, ge=1)
     """Of the query's own tokens: special tokens, markers, prompt and type are not counted. None:
     the query has no limit of its own, and of a pair that is too long the longer text is cut first,
@@ -89,6 +90,11 @@ class EncodeSettings(Settings):
     chat: ChatSettings | None = None
     """What a decoder's chat template puts around the texts, in place of the tokenizer's own special
     tokens."""
+
+    @property
+    def longest_pair(self) -> int:
+        """The tokens of a pair, at most."""
+        return self.max_length if self.form == "joint" else 2 * self.max_length
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -49,7 +49,8 @@ class Frozen(nn.Module):
         self.inputs = ("input_ids", "attention_mask", "first", *(["words"] if strm else []))
         """The names of what `forward` reads, in its order."""
         self.pad_id: int = encoder.config.pad_token_id or 0
-        self.positions = position_limit(encoder.config.to_dict())
+        limit = position_limit(encoder.config.to_dict())
+        self.positions = limit and 2 * limit  # each part begins anew
         self.recall: Callable[[Tensor, Tensor, Tensor | None], Tensor] | None = None
         """Where features are kept, what is asked instead of `features`."""
         self.mix = nn.Parameter(torch.zeros(len(self._family.layers) + 1))

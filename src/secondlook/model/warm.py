@@ -73,7 +73,8 @@ class Warm(nn.Module):
         self.inputs = ("input_ids", "attention_mask", "first", *(["words"] if strm else []))
         """The names of what `forward` reads, in its order."""
         self.pad_id: int = encoder.config.pad_token_id or 0
-        self.positions = position_limit(encoder.config.to_dict())
+        limit = position_limit(encoder.config.to_dict())
+        self.positions = limit and 2 * limit  # each part begins anew
 
     def forward(
         self,
@@ -184,7 +185,10 @@ class Warm(nn.Module):
 
 
 def _parts(attention_mask: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions that begin anew with the second part, and which tokens belong to it."""
+    """Positions that begin anew with the second part, and which tokens belong to it.
+
+    Padding has position 0: behind a long document it would go beyond those that there are.
+    """
     index = torch.arange(attention_mask.shape[1], device=attention_mask.device)[None]
     second = index >= first[:, None]
-    return torch.where(second, index - first[:, None], index), second
+    return torch.where(second, index - first[:, None], index) * attention_mask, second

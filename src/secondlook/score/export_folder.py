@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from importlib.util import find_spec
 from shutil import rmtree
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
@@ -148,12 +148,14 @@ def check_fresh(export: Export, checkpoint: Checkpoint) -> None:
 def fingerprint(checkpoint: Checkpoint) -> str:
     """A digest of all that the graph is made from: weights, `config.json`, form, STRM, modules."""
     settings = checkpoint.settings
-    graph_settings = {
+    graph_settings: dict[str, Any] = {
         "form": settings.encode.form,
         "strm": settings.encode.strm,
         "warm": settings.warm.model_dump() if settings.warm else None,
         "config": checkpoint.config,
     }
+    if settings.warm:
+        graph_settings["positions"] = "of padding, 0"  # older graphs cannot read two long texts
     digest = sha256(json.dumps(graph_settings, sort_keys=True).encode())
     head: list[Path] = []
     if settings.form == "joint" and saved_files(checkpoint.folder, checkpoint.config).head:

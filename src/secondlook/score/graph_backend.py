@@ -45,7 +45,7 @@ class GraphBackend(ABC):
         self.deal_evenly = True
         """Whether little work is dealt out to all cores; else batches never depend on these."""
         self._pad_id = checkpoint.pad_id
-        self._max_length = checkpoint.settings.encode.max_length
+        self._longest = checkpoint.settings.encode.longest_pair
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="secondlook")
 
     @abstractmethod
@@ -55,11 +55,11 @@ class GraphBackend(ABC):
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
         logits = np.empty(len(features), np.float32)
-        lengths = [padded(len(one), self._max_length) for one in features]
+        lengths = [padded(len(one), self._longest) for one in features]
 
         def score(batch: NDArray[np.intp]) -> None:
             pairs = [features[index] for index in batch]
-            logits[batch] = self.run(collate(pairs, self._pad_id, self._max_length))
+            logits[batch] = self.run(collate(pairs, self._pad_id, self._longest))
 
         # a list, so that a worker's exception is raised here
         list(self._pool.map(score, batches(lengths, self._budget(sum(lengths)))))

@@ -66,7 +66,7 @@ class StateScorer:
 
     def __init__(self, encoder: StateEncoder, upper: PartBackend, stored: StoredStates) -> None:
         self._encoder, self._upper, self._stored = encoder, upper, stored
-        self._limit = 2 * encoder.settings.encode.max_length
+        self._limit = encoder.settings.encode.longest_pair
         """Of tokens: each of the two texts was cut to fit alone."""
         self._pool = ThreadPoolExecutor(upper.workers, thread_name_prefix="states")
 
