@@ -3,7 +3,8 @@
 `tuned` is what `secondlook fuse index` chooses by judgments of other queries. Two re-rankers follow
 each first stage: the bi-encoder, by the stored vectors of the hundred candidates, fused with the
 first stage's score by the weight that is best on those other queries; and for some of the queries a
-cross-encoder alone, which reads the twenty best and scores a pair once, whichever run asks.
+cross-encoder, which reads the twenty best and scores a pair once, whichever run asks: alone, and
+fused with the first stage's score as `fuse tune` does it, cross-validated over these queries.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from secondlook.evaluate.measures import evaluate
 from secondlook.evaluate.significance import t_test
 from secondlook.rank.fusion import Fusion, second_look
 from secondlook.retrieve.hybrid import FirstStageChoice, write_choice
+from secondlook.score.fusion_choice import read_looks, tune, ways
 from secondlook.types import Hit, Ranking
 from secondlook.workflows.choose_first_stage import choose_first_stage
 from secondlook.workflows.index import build_index
@@ -38,7 +40,7 @@ SETS = {
 """Sets with test judgments, and the split that the first stage is tuned on."""
 MEASURES = ("nDCG@10", "R@100")
 FIRST_STAGES = ("bm25", "vectors", "hybrid", "tuned")
-RANKER, CROSS_ENCODER = " + ranker", " + cross-encoder"
+RANKER, CROSS_ENCODER, FUSED = " + ranker", " + cross-encoder", " + fused cross-encoder"
 DEPTH = 20
 """Candidates that the cross-encoder reads."""
 _FUSED_BY = 300
@@ -115,7 +117,7 @@ def compared(bench: Bench, name: str, index: Path, choice: FirstStageChoice) -> 
         write_choice(index, choice if stage == "tuned" else FirstStageChoice())
         runs[stage] = bench.run(name, index, qrels, None if stage == "tuned" else stage, stage)
         fusion = best_fusion(bench, name, index, stage)
-        weights[stage] = asdict(fusion)
+        weights[stage + RANKER] = asdict(fusion)
         runs[stage + RANKER] = fused(bench, name, index, runs[stage], fusion)
     table = {key: {m: values(run, qrels, m) for m in MEASURES} for key, run in runs.items()}
     if bench.cross:
@@ -123,6 +125,8 @@ def compared(bench: Bench, name: str, index: Path, choice: FirstStageChoice) -> 
         for stage in FIRST_STAGES:
             read = by_cross_encoder(bench, name, runs[stage], few)
             table[stage + CROSS_ENCODER] = {"nDCG@10": values(read, few, "nDCG@10")}
+            row, weights[stage + FUSED] = cross_validated(runs[stage], read, few)
+            table[stage + FUSED] = {"nDCG@10": row}
     figures: dict[str, Any] = {
         key: {"queries": len(row["nDCG@10"])} | {m: float(own.mean()) for m, own in row.items()}
         for key, row in table.items()
@@ -135,8 +139,8 @@ def compared(bench: Bench, name: str, index: Path, choice: FirstStageChoice) -> 
         figures[key]["against bm25"] = {
             m: {"difference": float(own.mean()), "p": t_test(own)} for m, own in gains.items()
         }
-        figures[key]["fusion"] = weights[stage] if after == "ranker" else None
-    figures["bm25 + ranker"]["fusion"] = weights["bm25"]
+    for key in figures:
+        figures[key]["fusion"] = weights.get(key)
     if index.name.endswith(".index"):
         (bench.work / f"{name}.compared.json").write_text(json.dumps(figures), "utf-8")
     return figures
@@ -217,6 +221,16 @@ def by_cross_encoder(bench: Bench, name: str, run: Path, qrels: Path) -> Path:
     )
     write_run(target, made, tag="cross-encoder")
     return target
+
+
+def cross_validated(run: Path, read: Path, qrels: Path) -> tuple[Any, dict[str, Any] | None]:
+    """nDCG@10 of each query by the weight that is best on others, and the weight of all."""
+    judged = read_qrels(qrels)
+    first = [one.top(DEPTH) for one in by_query(run, qrels).values()]
+    looks = read_looks(first, read_run(read), windows=False)
+    tried = tune(looks, judged, ways(None), "nDCG@10", folds=5, seed=0)
+    way, tuned = tried.among(lambda _: True)
+    return tuned.held_out, way.fusion and asdict(way.fusion)
 
 
 def score_files(bench: Bench, name: str) -> Any:
