@@ -114,9 +114,13 @@ class Bench:
         wanted = read_qrels(qrels)
         return [query for query in read_queries(self.query_file(name)) if query.id in wanted]
 
+    def run_file(self, index: Path, qrels: Path, label: str) -> Path:
+        """Where the results of these queries are."""
+        return self.work / f"{index.name}.{qrels.stem}.{label}.trec"
+
     def run(self, name: str, index: Path, qrels: Path, by: str | None, label: str) -> Path:
         """The hundred best of each judged query, by one way to search."""
-        path = self.work / f"{index.name}.{qrels.stem}.{label}.trec"
+        path = self.run_file(index, qrels, label)
         if not path.exists():
             given: dict[str, Any] = {"k": 100, "by": by, "judged": qrels}
             retrieve(index, self.query_file(name), path, **given)

@@ -65,6 +65,29 @@ def on_cluster(bench: Bench, name: str) -> dict[str, Any]:
     if not inside.exists():
         compared(bench, name, own, choice)
     folder = bench.work / f"{name}.cluster"
+    if not all(path.exists() for path in wanted_runs(bench, name, folder)):
+        load(bench, name, own, folder)
+    figures = compared(bench, name, folder, choice)
+    before = json.loads(inside.read_text("utf-8"))
+    apart = {
+        stage: {m: figures[stage][m] - before[stage][m] for m in MEASURES}
+        for stage in (*FIRST_STAGES, *(stage + RANKER for stage in FIRST_STAGES))
+    }
+    if bench.cross:
+        for stage in (stage + plus for stage in FIRST_STAGES for plus in (CROSS_ENCODER, FUSED)):
+            apart[stage] = {"nDCG@10": figures[stage]["nDCG@10"] - before[stage]["nDCG@10"]}
+    largest = max(abs(value) for one in apart.values() for value in one.values())
+    return figures | {"against in process": apart, "largest difference": largest}
+
+
+def wanted_runs(bench: Bench, name: str, index: Path) -> list[Path]:
+    """What is asked of an index; with all of it kept, no cluster is needed again."""
+    runs = (bench.run_file(index, bench.judged(name, "test"), stage) for stage in FIRST_STAGES)
+    return [path for run in runs for path in (run, run.with_suffix(".fused.trec"))]
+
+
+def load(bench: Bench, name: str, own: Path, folder: Path) -> None:
+    """The corpus with the vectors of the index in process, on the cluster of this process."""
     shutil.rmtree(folder, ignore_errors=True)  # an earlier cluster is gone
     carry_over(own, folder, bench.separate_ranker())
     for run in bench.work.glob(f"{folder.name}.*.trec"):
@@ -80,14 +103,6 @@ def on_cluster(bench: Bench, name: str) -> dict[str, Any]:
         vectors=bench.separate_ranker(),
         replace=True,
     )
-    figures = compared(bench, name, folder, choice)
-    before = json.loads(inside.read_text("utf-8"))
-    apart = {
-        stage: {m: figures[stage][m] - before[stage][m] for m in MEASURES}
-        for stage in (*FIRST_STAGES, *(stage + RANKER for stage in FIRST_STAGES))
-    }
-    largest = max(abs(value) for one in apart.values() for value in one.values())
-    return figures | {"against in process": apart, "largest difference": largest}
 
 
 def cluster() -> Cluster:
