@@ -224,7 +224,8 @@ def test_a_measure_that_cannot_be_computed_is_refused_before_the_run_is_read(spe
 
 
 @pytest.mark.parametrize(
-    ("measure", "depth"), [("nDCG@10", 10), ("AP(rel=2)@100", 100), ("AP", None)]
+    ("measure", "depth"),
+    [("nDCG@10", 10), ("AP(rel=2)@100", 100), ("AP", None), ("nDCG(judged_only=True)@10", None)],
 )
 def test_how_many_hits_a_measure_looks_at(measure, depth):
     assert measures.depth_of(measure) == depth

@@ -170,10 +170,10 @@ class Encoder:
     def _query_limit(self, query: int, document: int, query_type: str | None) -> int:
         """How many of the query's tokens are shown beside a document of so many."""
         room, limit = self._rooms[query_type], self.settings.max_query_length
-        if min(room, self._document_room) < 0:
+        if (least := min(room, self._document_room)) < 0:
             raise UnusableTokenizer(
-                f"this tokenizer's special tokens alone are {self.settings.max_length - room}, and "
-                f"max_length is {self.settings.max_length}; raise max_length"
+                f"this tokenizer's special tokens alone are {self.settings.max_length - least}, "
+                f"and max_length is {self.settings.max_length}; raise max_length"
             )
         if limit is None:
             return min(query, room) if self._cut_apart else longest_first(query, document, room)

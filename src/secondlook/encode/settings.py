@@ -73,8 +73,8 @@ class EncodeSettings(Settings):
     each."""
     max_query_length: int | None = Field(64, ge=1)
     """Of the query's own tokens: special tokens, markers, prompt and type are not counted. None:
-    the query has no limit of its own, and of a pair that is too long the longer text is cut first,
-    as sentence-transformers does it."""
+    the query has no limit of its own, and of a joint pair that is too long the longer text is cut
+    first, as sentence-transformers does it."""
     title_separator: str | None = " "
     """Between title and text; None leaves the title out."""
     query_prompt: str = ""

@@ -87,9 +87,12 @@ def parse_measure(spelling: str) -> Measure:
 
 
 def depth_of(spelling: str) -> int | None:
-    """How many hits of a query the measure looks at, such as 10; None where it looks at all."""
-    cutoff = parse_measure(spelling).params.get("cutoff", NOT_PROVIDED)
-    return None if cutoff is NOT_PROVIDED else int(cutoff)
+    """How many hits of a query the measure looks at, such as 10; None where it looks at all.
+
+    With `judged_only` it does: its ten are found after the unjudged hits are left out.
+    """
+    given = parse_measure(spelling).params
+    return None if given.get("judged_only") else given.get("cutoff")
 
 
 def _literals(parameters: str) -> dict[str, object]:

@@ -141,7 +141,8 @@ def check_fresh(export: Export, checkpoint: Checkpoint) -> None:
     if _weights(checkpoint.folder) and card.fingerprint != fingerprint(checkpoint):
         raise CheckpointProblem(
             f"{export.graph} was made from other weights or settings than {checkpoint.folder} "
-            f"holds now, and would give their scores; export anew: {export.command}"
+            f"holds now, or by an older version that reads pairs otherwise; export anew: "
+            f"{export.command}"
         )
 
 

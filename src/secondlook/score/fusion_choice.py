@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -203,12 +204,7 @@ def tune(
             alone = _final(looks.first, pooled, None)
             values[Way(pooling, None)] = values_of(alone, qrels, measure)
         both = [fusion for fusion in fusions if fusion is not None]
-
-        def joined(scale: Scale, pooled: NDArray[np.float32] = pooled) -> Iterator[BothScores]:
-            for ranking, scores in _by_query(looks.first, pooled):
-                yield BothScores.of_same_hits(ranking, scores, scale)
-
-        rows = values_by_fusion(joined, both, qrels, measure)
+        rows = values_by_fusion(partial(_joined, looks.first, pooled), both, qrels, measure)
         values |= {Way(pooling, fusion): row for fusion, row in zip(both, rows, strict=True)}
     return Tuning(tuple(tried), np.array([values[way] for way in tried]), folds, seed)
 
@@ -260,6 +256,13 @@ def _final(
 ) -> Iterator[Ranking]:
     for ranking, own in _by_query(first, scores):
         yield second_look(ranking, own, fusion)
+
+
+def _joined(
+    first: Sequence[Ranking], scores: NDArray[np.float32], scale: Scale
+) -> Iterator[BothScores]:
+    for ranking, own in _by_query(first, scores):
+        yield BothScores.of_same_hits(ranking, own, scale)
 
 
 def _by_query(
