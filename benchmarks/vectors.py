@@ -55,7 +55,7 @@ from secondlook.workflows.rerank import rerank  # noqa: E402
 from secondlook.workflows.vectors import stored_scorer_of  # noqa: E402
 from serve import server  # noqa: E402
 from vectors_attention import attention  # noqa: E402
-from vectors_bench import Bench, by_query, file_of, in_precision, values  # noqa: E402
+from vectors_bench import Bench, by_query, file_of, in_precision, percentiles, values  # noqa: E402
 from vectors_hybrid import SETS, hybrid, on_cluster  # noqa: E402
 from vectors_scale import million, node_kill  # noqa: E402
 from vectors_states import states  # noqa: E402
@@ -133,11 +133,6 @@ def speed(bench: Bench) -> dict[str, Any]:
         figures[name] = dict(zip(("p50 ms", "p95 ms"), percentiles(spent[1:]), strict=True))
     figures["pairs / vectors"] = figures["pairs 100"]["p50 ms"] / figures["vectors 100"]["p50 ms"]
     return figures
-
-
-def percentiles(seconds: list[float]) -> list[float]:
-    """The middle and the 95th, in milliseconds."""
-    return (1e3 * np.percentile(seconds, [50, 95])).tolist()
 
 
 def served(bench: Bench) -> dict[str, Any]:
