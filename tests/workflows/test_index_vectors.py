@@ -88,6 +88,22 @@ def test_the_verbs_search_as_told(index, data, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("by", ["bm25", "vectors", "hybrid"])
+def test_an_empty_query_finds_nothing_and_the_others_what_they_did(index, by):
+    queries = [Query("none", ""), TEXTS[0], Query("blank", " \n"), TEXTS[1]]
+    found = open_index(index, by=by).engine.retrieve(queries, 10)
+    assert [ranking.query_id for ranking in found] == ["none", "1", "blank", "2"]
+    assert (found[0].hits, found[2].hits) == ((), ())
+    assert [found[1], found[3]] == rankings(index, by)
+    assert open_index(index, by=by).engine.retrieve([], 10) == []
+
+
+def test_the_terminal_says_what_the_first_stage_went_by(index):
+    assert "first stage, by BM25 and vectors" in in_process("search", index, "tide")
+    assert "first stage, by vectors" in in_process("search", index, "tide", "--by", "vectors")
+    assert in_process("search", index, " ") == ""
+
+
 def test_what_the_index_was_tuned_to_is_the_default(index):
     from secondlook.retrieve.hybrid import FirstStageChoice
 

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from secondlook.retrieve.snippet import Snippet
     from secondlook.workflows.search import SearchHit, SearchResult
 
+_FIRST_STAGE = {
+    "bm25": "first stage",
+    "vectors": "first stage, by vectors",
+    "hybrid": "first stage, by BM25 and vectors",
+}
+
 
 def search(
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder.")],
@@ -56,7 +62,8 @@ def search(
     if as_json:
         typer.echo(json.dumps(result.to_list(), ensure_ascii=False))
     elif not result.hits:
-        typer.echo("no results: no document contains a word of the query", err=True)
+        why = "no document contains a word of it" if words.strip() else "it is empty"
+        typer.echo(f"no results for this query: {why}", err=True)
     else:
         from rich.console import Console
 
@@ -67,9 +74,9 @@ def _table(result: SearchResult) -> Table:
     from rich import box
     from rich.table import Table
 
-    columns = {"hit": result.first_stage}
+    columns = {_FIRST_STAGE[result.by]: result.first_stage}
     if result.reranked is not None:
-        columns = {"first stage": result.first_stage, "re-ranked": result.reranked}
+        columns["re-ranked"] = result.reranked
     table = Table("", *columns, box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
     for row in zip(*columns.values(), strict=True):
         table.add_row(str(row[0].rank), *(_cell(hit, result.snippet(hit)) for hit in row))

@@ -23,6 +23,7 @@ from secondlook.retrieve.vector_files import (
     read_vector_card,
 )
 from secondlook.retrieve.vectors import DocumentVectors
+from secondlook.types import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from secondlook.retrieve.search_options import SearchOptions
     from secondlook.retrieve.vector_files import VectorCard
     from secondlook.retrieve.vectors import Similarities
-    from secondlook.types import Document, Query, Ranking
+    from secondlook.types import Document, Query
 
 By = Literal["bm25", "vectors", "hybrid"]
 _CHOICE = "first_stage.json"
@@ -157,8 +158,15 @@ class HybridIndex:
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k`; by vectors, documents without a word of the query are found too."""
-        if not queries or self.choice.by == "bm25":
+        if self.choice.by == "bm25":
             return self.engine.retrieve(queries, k)
+        asked = [query for query in queries if query.text.strip()]
+        found = iter(self._near(asked, k) if asked else ())
+        # The vector of no text is near to some documents all the same.
+        return [next(found) if query.text.strip() else Ranking(query.id, ()) for query in queries]
+
+    def _near(self, queries: Sequence[Query], k: int) -> list[Ranking]:
+        """By vectors, or by both."""
         vectors = self.encoder.query_vectors(queries)
         if self.choice.feedback:
             vectors = self._moved(queries, vectors)

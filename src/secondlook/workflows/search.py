@@ -62,6 +62,8 @@ class SearchResult:
     """None without a re-ranker."""
     language: str = "english"
     """Of the index: its analyzer, by which words of the query match."""
+    by: By = "bm25"
+    """What the first stage went by; of an attached index, "bm25" stands for its own search."""
 
     @property
     def hits(self) -> tuple[SearchHit, ...]:
@@ -99,6 +101,7 @@ def search(
     hybrid where it has vectors and was not tuned. `options` are filters, parameters and routing
     for an attached index.
     """
+    from secondlook.retrieve.hybrid import HybridIndex
     from secondlook.retrieve.search_options import SearchOptions, searched_with
     from secondlook.types import Query
     from secondlook.workflows.open_index import open_index
@@ -108,7 +111,8 @@ def search(
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
     reranked = None if ranker is None else _reranked(ranker, asked, first, engine, k)
-    return SearchResult(query, top, reranked, engine.card.analyzer)
+    went_by = engine.choice.by if isinstance(engine, HybridIndex) else "bm25"
+    return SearchResult(query, top, reranked, engine.card.analyzer, went_by)
 
 
 def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
