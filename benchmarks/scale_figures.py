@@ -65,16 +65,26 @@ def main() -> None:
             f"| {size.passages * HARD_QUERY_CORE_SECONDS:,.2f} |"
         )
     print()
-    print("| passages | precision | disk, GB | memory, GB | encoding, core-hours |")
-    print("|---|---|---|---|---|")
+    print("| passages | precision | disk, GB | memory, GB |")
+    print("|---|---|---|---|")
     for size in SIZES:
         for precision in ("fp32", "fp16", "int8"):
             costs = VectorCosts(precision)
             print(
                 f"| {size.name} | {precision} | {size.passages * costs.disk_bytes / 1e9:,.1f} "
-                f"| {size.passages * costs.memory_bytes / 1e9:,.1f} "
-                f"| {size.passages / ENCODED_PER_CORE / 3600:,.0f} |"
+                f"| {size.passages * costs.memory_bytes / 1e9:,.1f} |"
             )
+    print()
+    print("| passages | encoding, core-hours | linking, core-hours | a search, core-s | on 32 |")
+    print("|---|---|---|---|---|")
+    for size in SIZES:
+        costs = VectorCosts("int8")
+        search = costs.search_seconds(round(size.passages), size.candidates)
+        print(
+            f"| {size.name} | {size.passages / ENCODED_PER_CORE / 3600:,.0f} "
+            f"| {costs.build_seconds(round(size.passages)) / 3600:,.1f} "
+            f"| {search:.3f} | {32 / search:,.1f} queries/s |"
+        )
     print()
     print("| Zipf's exponent | entries | best | LRU | an hour at 200/s | a day at 200/s |")
     print("|---|---|---|---|---|---|")

@@ -153,6 +153,25 @@ def test_vectors_take_memory_disk_and_hours():
     assert made.storage_gb - plain.storage_gb == pytest.approx(18.32)
     assert made.first.memory_gb >= plain.first.memory_gb
     assert made.offline.encode == made.offline.weigh
-    assert (plain.offline.encode, plain.vector_memory_gb) == (None, None)
+    assert (plain.offline.encode, plain.offline.graphs) == (None, None)
+    assert plain.vector_memory_gb is None
     alone = Planner(bench(), PRICES).plan(replace(SLOW, vectors=VectorCosts("fp32")), engine())
     assert alone.vector_memory_gb == pytest.approx(2 * (4 * 384 + 144) / 1e3)
+
+
+def test_vectors_are_linked_by_all_cores_and_searched_beside_the_words():
+    """Ten million take 38 graphs; what a query spends there counts as work of the first stage."""
+    costs, planner = VectorCosts("int8", 384), Planner(bench(first_look=LOOK), PRICES)
+    without = replace(SLOW, corpus=10**7)
+    plain, made = (
+        planner.plan(demand, engine()) for demand in (without, replace(without, vectors=costs))
+    )
+    spent = costs.search_seconds(10**7, without.candidates)
+    assert spent == pytest.approx(10 * costs.search_seconds(10**6, without.candidates))
+    assert costs.search_seconds(10**7, 1000) > spent
+    assert replace(costs, dimension=768).search_seconds(10**7, 50) == pytest.approx(2 * spent)
+    assert made.first.load * made.first.cores == pytest.approx(
+        plain.first.load * plain.first.cores + without.qps * spent
+    )
+    machine = PRICES.machines[made.second.machine]
+    assert made.offline.graphs * 3600 * machine.cores == pytest.approx(costs.build_seconds(10**7))

@@ -109,7 +109,7 @@ class Graphs:
 
     def search(self, vectors: NDArray[np.float32], count: int) -> list[NDArray[np.int64]]:
         """For each vector, rows that are likely among its `count` nearest; in no order."""
-        wanted = max(2 * count, _LEAST_FOUND)
+        wanted = found_for(count)
         options = self._faiss.SearchParametersHNSW(efSearch=wanted)
         found, start = [], 0
         for graph in self._graphs:
@@ -118,6 +118,11 @@ class Graphs:
             start += graph.ntotal
         together = np.concatenate(found, axis=1)  # [vectors, candidates]
         return [own[own >= 0] for own in together]
+
+
+def found_for(count: int) -> int:
+    """How many a graph finds where so many are asked for: its time grows with them."""
+    return max(2 * count, _LEAST_FOUND)
 
 
 def _empty(faiss: Any, precision: VectorPrecision, dimension: int) -> Any:  # noqa: ANN401

@@ -16,7 +16,7 @@ from secondlook.scale.queueing import Scoring, fleet, poisson, pool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from secondlook.scale.bench import Bench, Engine
+    from secondlook.scale.bench import Bench, Engine, FirstLook
     from secondlook.scale.queueing import Times
     from secondlook.scale.vector_costs import VectorCosts
 
@@ -104,6 +104,8 @@ class Offline:
     """None where torch was not measured: other back ends do not train."""
     encode: float | None = None
     """Making a vector of each passage; None where there are none."""
+    graphs: float | None = None
+    """Linking the vectors, so that they are searched quickly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,7 @@ class Planner:
         allowed = demand.p99 * _FIRST_LOOK_SHARE
         best: tuple[float, FirstStage, Times] | None = None
         for name, machine in self.prices.machines.items():
-            work = demand.corpus * look.query_seconds / look.documents / machine.speed
+            work = self._query_seconds(demand, look) / machine.speed
             shards = ceil(work * float(np.percentile(variety, 99)) / (allowed / 2))
             takes = variety * work / shards
             busy = rate * work / shards / _FULLEST
@@ -308,6 +310,13 @@ class Planner:
             raise Infeasible("the first stage does not keep up on any machine of the list")
         return best[1], arrivals, best[2]
 
+    def _query_seconds(self, demand: Demand, look: FirstLook) -> float:
+        """Of one core, for one query over the whole corpus, by words and by vectors."""
+        words = demand.corpus * look.query_seconds / look.documents
+        if demand.vectors is None:
+            return words
+        return words + demand.vectors.search_seconds(demand.corpus, demand.candidates)
+
     def _offline(self, demand: Demand, scoring: Scoring, machine: Machine) -> Offline:
         pair = scoring.pair / demand.work
         torch = [one for one in self.bench.engines if one.name.startswith("torch")]
@@ -317,7 +326,12 @@ class Planner:
             trained = demand.train_pairs * _TRAIN_PASSES * seconds / self._faster(machine) / 3600
         weigh = demand.corpus * pair / 3600
         encode = weigh if demand.vectors else None  # each reads every passage once
-        return Offline(weigh, expand=weigh * _EXPAND_PASSES, train=trained, encode=encode)
+        graphs = None
+        if demand.vectors:  # one is built by each core
+            cores = machine.cores * machine.speed
+            graphs = demand.vectors.build_seconds(demand.corpus) / cores / 3600
+        expand = weigh * _EXPAND_PASSES
+        return Offline(weigh, expand, train=trained, encode=encode, graphs=graphs)
 
     def _monthly(self, machine: Machine, machines: int) -> float:
         return machine.hourly * HOURS_A_MONTH * machines
