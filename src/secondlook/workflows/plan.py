@@ -86,7 +86,7 @@ class PlanResult:
         )
         train = "" if offline.train is None else f", train {offline.train:,.0f}"
         encode = "" if offline.encode is None else f", encode {offline.encode:,.0f}"
-        encode += "" if offline.graphs is None else f", link vectors {offline.graphs:,.0f}"
+        encode += "" if offline.graphs is None else f", link vectors {offline.graphs:,.1f}"
         yield (
             f"offline, hours of one {plan.second.machine}: weigh {offline.weigh:,.0f}, "
             f"expand about {offline.expand:,.0f}{train}{encode}"
@@ -109,8 +109,8 @@ class PlanResult:
             )
         if self.demand.vectors is not None:
             yield (
-                "searching and linking vectors was not measured here: as on a core of 2.5 GHz "
-                "(docs/scale.md)"
+                "the times to search and to link vectors are those of a 2.5 GHz core, not "
+                "measured here (docs/scale.md)"
             )
         if self.bench.request_seconds is None:
             yield "the HTTP overhead was not measured; measure it with: bench --url"
