@@ -8,14 +8,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from secondlook.data import read_qrels, read_run
+from secondlook.evaluate.measures import evaluate
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.score.warm import make_warm
 from secondlook.workflows.index import build_index
 from vectors_bench import Bench, file_of
+from vectors_hybrid import t_test
 
 _TOKENS = 128
 """Of each text: half of what `tune` reads of a bare bi-encoder, so that more is trained."""
 _NOT_SHIPPED = 3
+_MEASURE = "nDCG@10"
 
 
 def attention(bench: Bench, name: str, seed: int) -> dict[str, Any]:
@@ -39,7 +45,56 @@ def attention(bench: Bench, name: str, seed: int) -> dict[str, Any]:
             if code not in (0, _NOT_SHIPPED):
                 raise RuntimeError(f"{' '.join(command)} ended with {code}")
         figures[form] = row(output)
+    stages = [bench.work / f"{name}.{form}.{seed}" / "stages" for form in ("with", "without")]
+    return figures | {"on the same queries": compared(*stages)}
+
+
+def compared(attends: Path, separate: Path) -> dict[str, Any]:
+    """The trained rankers, not fused, over queries that both calls ranked; the last one's gain.
+
+    `shut` is the ranker trained with cross-attention, used without. What is tested is what was
+    chosen.
+    """
+    validated = {
+        "with": attends / "dev.trained.trec.gz",
+        "with, shut": attends / "dev.separate.trec.gz",
+        "without": separate / "dev.trained.trec.gz",
+    }
+    tested = {
+        "untuned": attends / "tested.untuned.trec.gz",
+        "with, chosen": attends / f"tested.{_chosen(attends)}.trec.gz",
+        "without, chosen": separate / f"tested.{_chosen(separate)}.trec.gz",
+    }
+    return {
+        "validation": differences(
+            validated, [one / "used" / "dev.tsv" for one in (attends, separate)]
+        ),
+        "test": differences(tested, [one / "used" / "tested.tsv" for one in (attends, separate)]),
+    }
+
+
+def differences(runs: dict[str, Path], judged: list[Path]) -> dict[str, Any]:
+    """Means over the queries that all of these judge, and how much more the last run has."""
+    first, second = (read_qrels(path) for path in judged)
+    common = {query: first[query] for query in first if query in second}
+    values = {}
+    for name, path in runs.items():
+        if path.exists():  # what was not trained was not ranked
+            found = evaluate(common, list(read_run(path)), [_MEASURE]).per_query[_MEASURE]
+            values[name] = np.array([found[query] for query in common])
+    figures: dict[str, Any] = {"queries": len(common)}
+    figures |= {name: own.mean() for name, own in values.items()}
+    *others, last = values
+    for other in others:
+        more = values[last] - values[other]
+        error = more.std(ddof=1) / len(more) ** 0.5
+        told = {"difference": more.mean(), "standard error": error, "p": t_test(more)}
+        figures[f"{last} - {other}"] = told
     return figures
+
+
+def _chosen(stages: Path) -> str:
+    return str(json.loads((stages / "chosen.json").read_text("utf-8"))["weights"])
 
 
 def row(output: Path) -> dict[str, Any]:
