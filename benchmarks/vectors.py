@@ -95,6 +95,26 @@ def same_order(bench: Bench, name: str, split: str, most: int) -> dict[str, Any]
         mean = values(stored, qrels, "nDCG@10").mean()
         figures[precision] = {"tau mean": np.mean(taus), "tau least": min(taus), "nDCG@10": mean}
         figures[precision]["difference"] = mean - figures["pairs"]["nDCG@10"]
+    return figures | {"all queries": by_precision(bench, name, split)}
+
+
+def by_precision(bench: Bench, name: str, split: str) -> dict[str, Any]:
+    """nDCG@10 over all judged queries, by vectors alone: what fp16 and int8 change in fp32's."""
+    index, ranker, qrels = bench.index(name), bench.separate_ranker(), bench.judged(name, split)
+    found = bench.run(name, index, qrels, "bm25", "bm25")
+    measured = {}
+    for precision in ("fp32", "fp16", "int8"):
+        own = index if precision == "fp32" else in_precision(index, precision)
+        stored = bench.run_file(own, qrels, "reranked")
+        if not stored.exists():
+            rerank(found, own, bench.query_file(name), ranker, stored, depth=100)
+        measured[precision] = values(stored, qrels, "nDCG@10")
+    figures: dict[str, Any] = {"queries": len(measured["fp32"])}
+    for precision, own_values in measured.items():
+        more = own_values - measured["fp32"]
+        error = more.std(ddof=1) / len(more) ** 0.5
+        told = {"nDCG@10": own_values.mean(), "difference": more.mean(), "standard error": error}
+        figures[precision] = told
     return figures
 
 
