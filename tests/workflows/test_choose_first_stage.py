@@ -110,7 +110,7 @@ def test_feedback_moves_the_query_towards_its_nearest_documents(tmp_path):
     index = HybridIndex(
         None, FirstStageChoice(by="vectors"), lambda: vectors, lambda: Circle({"q": 0})
     )
-    query = [Query("q", "")]
+    query = [Query("q", "anything")]
     assert [hit.doc_id for hit in index.retrieve(query, 4)[0].hits] == ["a", "b", "d", "c"]
     index.choice = FirstStageChoice(by="vectors", feedback=0.9)
     assert [hit.doc_id for hit in index.retrieve(query, 4)[0].hits] == ["a", "b", "c", "d"]
