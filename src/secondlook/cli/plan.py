@@ -60,7 +60,8 @@ def plan(
 
     Assumed, not measured: retrieval time grows linearly with the number of passages; machines
     differ from the benchmarked one in cores, efficiency and speed as given in --prices; expanding
-    a passage costs 40 times as much as scoring it, training on a pair 3 times.
+    a passage costs 40 times as much as scoring it, training on a pair 3 times; searching and
+    linking vectors takes what it took on one machine (docs/scale.md).
 
     [bold]Examples[/bold]
 
