@@ -55,7 +55,15 @@ from secondlook.workflows.rerank import rerank  # noqa: E402
 from secondlook.workflows.vectors import stored_scorer_of  # noqa: E402
 from serve import server  # noqa: E402
 from vectors_attention import attention  # noqa: E402
-from vectors_bench import Bench, by_query, file_of, in_precision, percentiles, values  # noqa: E402
+from vectors_bench import (  # noqa: E402
+    Bench,
+    by_query,
+    file_of,
+    gain,
+    in_precision,
+    percentiles,
+    values,
+)
 from vectors_hybrid import SETS, hybrid, on_cluster  # noqa: E402
 from vectors_scale import million, node_kill  # noqa: E402
 from vectors_states import states  # noqa: E402
@@ -112,9 +120,7 @@ def by_precision(bench: Bench, name: str, split: str) -> dict[str, Any]:
     figures: dict[str, Any] = {"queries": len(measured["fp32"])}
     for precision, own_values in measured.items():
         more = own_values - measured["fp32"]
-        error = more.std(ddof=1) / len(more) ** 0.5
-        told = {"nDCG@10": own_values.mean(), "difference": more.mean(), "standard error": error}
-        figures[precision] = told
+        figures[precision] = {"nDCG@10": own_values.mean()} | gain(more)
     return figures
 
 

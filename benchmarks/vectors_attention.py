@@ -12,11 +12,11 @@ import numpy as np
 
 from secondlook.data import read_qrels, read_run
 from secondlook.evaluate.measures import evaluate
+from secondlook.evaluate.significance import t_test
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.score.warm import make_warm
 from secondlook.workflows.index import build_index
-from vectors_bench import Bench, file_of
-from vectors_hybrid import t_test
+from vectors_bench import Bench, file_of, gain
 
 _TOKENS = 128
 """Of each text: half of what `tune` reads of a bare bi-encoder, so that more is trained."""
@@ -62,8 +62,8 @@ def compared(attends: Path, separate: Path) -> dict[str, Any]:
     }
     tested = {
         "untuned": attends / "tested.untuned.trec.gz",
-        "with, chosen": attends / f"tested.{_chosen(attends)}.trec.gz",
-        "without, chosen": separate / f"tested.{_chosen(separate)}.trec.gz",
+        "with, chosen": attends / f"tested.{_chosen(attends)['weights']}.trec.gz",
+        "without, chosen": separate / f"tested.{_chosen(separate)['weights']}.trec.gz",
     }
     return {
         "validation": differences(
@@ -87,20 +87,20 @@ def differences(runs: dict[str, Path], judged: list[Path]) -> dict[str, Any]:
     *others, last = values
     for other in others:
         more = values[last] - values[other]
-        error = more.std(ddof=1) / len(more) ** 0.5
-        told = {"difference": more.mean(), "standard error": error, "p": t_test(more)}
-        figures[f"{last} - {other}"] = told
+        figures[f"{last} - {other}"] = gain(more) | {"p": t_test(more)}
     return figures
 
 
-def _chosen(stages: Path) -> str:
-    return str(json.loads((stages / "chosen.json").read_text("utf-8"))["weights"])
+def _chosen(stages: Path) -> dict[str, Any]:
+    """What `tune` took, and the figures that decided."""
+    chosen: dict[str, Any] = json.loads((stages / "chosen.json").read_text("utf-8"))
+    return chosen
 
 
 def row(output: Path) -> dict[str, Any]:
     """What one tuning came to."""
     told = json.loads((output / "verdict.json").read_text("utf-8"))
-    chosen = json.loads((output / "stages" / "chosen.json").read_text("utf-8"))
+    chosen = _chosen(output / "stages")
     last = {run["run"]: run["differences"][0] for run in told["runs"]}["tuned"]
     gain = told["against_untuned"]
     return {

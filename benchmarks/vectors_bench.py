@@ -198,6 +198,11 @@ def values(run: Path, qrels: Path, measure: str) -> np.ndarray:
     return np.array(list(found.per_query[measure].values()))
 
 
+def gain(more: np.ndarray) -> dict[str, float]:
+    """The mean difference of each query's values, with its standard error."""
+    return {"difference": more.mean(), "standard error": more.std(ddof=1) / len(more) ** 0.5}
+
+
 def percentiles(seconds: list[float]) -> list[float]:
     """The middle and the 95th, in milliseconds."""
     return (1e3 * np.percentile(seconds, [50, 95])).tolist()
