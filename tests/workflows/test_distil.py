@@ -13,7 +13,7 @@ import tiny
 from command_line import in_process
 from secondlook.errors import CheckpointProblem, CostLimitReached, SecondlookError, WrongArgument
 from secondlook.evaluate.agreement import agreement
-from secondlook.model.checkpoint import open_checkpoint
+from secondlook.model.checkpoint import open_checkpoint, read_config
 from secondlook.train.groups import Groups
 from secondlook.workflows import teach
 from served import Watched, listening, serving
@@ -166,3 +166,15 @@ def test_as_a_verb_with_a_cross_encoder_as_student(folder):
     assert "Agreement with teacher, 4 test queries" in said
     settings = open_checkpoint(folder / "small" / "ranker").settings
     assert settings.form == "joint"
+
+
+def test_the_student_may_be_a_part_of_the_teacher(folder):
+    teacher = folder / "teacher"
+    result = distilled(folder, student=teacher, student_layers=1, epochs=20.0)
+    assert result.student == "teacher-1-layers"
+    assert read_config(result.ranker)["num_hidden_layers"] == 1
+    assert result.kept
+    assert not (folder / "small/stages/student.trec.gz").exists(), "it cannot rank before training"
+    assert kendall(folder, result.ranker) > kendall(folder, folder / "small/stages/untaught") + 0.1
+    with pytest.raises(SecondlookError, match="student layers 1"):
+        distilled(folder, student=teacher, student_layers=2)

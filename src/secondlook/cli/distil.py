@@ -31,6 +31,14 @@ def distil(
             show_default=False,
         ),
     ] = "sentence-transformers/all-MiniLM-L6-v2",
+    student_layers: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep this many of the student's layers, evenly spread. With the teacher as the "
+            "student, it starts as a part of the teacher.",
+            min=1,
+        ),
+    ] = None,
     loss: Annotated[
         Loss,
         typer.Option(
@@ -70,6 +78,8 @@ def distil(
 
       secondlook distil my.index queries.jsonl --teacher cross-encoder/ms-marco-MiniLM-L12-v2
           -o small
+      secondlook distil my.index queries.jsonl --teacher my.ranker --student my.ranker
+          --student-layers 6 -o half
       secondlook serve small/ranker --index my.index
     """
     from rich.console import Console
@@ -83,6 +93,7 @@ def distil(
         output,
         teacher=teacher,
         student=student,
+        student_layers=student_layers,
         loss=loss.value,
         pool=pool,
         depth=depth,

@@ -83,6 +83,7 @@ def distil(
     *,
     teacher: str | Path | Scorer,
     student: str | Path = "sentence-transformers/all-MiniLM-L6-v2",
+    student_layers: int | None = None,
     loss: Literal["kl", "margin_mse"] = "kl",
     pool: int = 100,
     depth: int = 30,
@@ -98,9 +99,11 @@ def distil(
 
     `index` is an index folder and `queries` a query log, generated queries, or any other queries.
     `teacher` is a checkpoint, the address of a rerank API, or any object that scores pairs;
-    `student` is a bi-encoder, a cross-encoder or a re-ranker made here. The first stage retrieves
-    `pool` documents for each query, of which the teacher scores `depth`: half are those that the
-    student ranks highest, half are drawn from the rest. `loss` is the divergence of the two score
+    `student` is a bi-encoder, a cross-encoder or a re-ranker made here, of which `student_layers`
+    layers are kept, by default all: `student` may be the teacher itself, with half of its layers.
+    The first stage retrieves `pool` documents for each query, of which the teacher scores `depth`:
+    half are those that the student ranks highest (those that the first stage does, where layers
+    were left out), half are drawn from the rest. `loss` is the divergence of the two score
     distributions ("kl") or the squared error of score differences ("margin_mse"). `minutes` limits
     the training alone.
 
@@ -128,6 +131,7 @@ def distil(
         folder,
         teacher if not isinstance(teacher, Path) else str(teacher),
         str(student),
+        student_layers,
         loss,
         pool,
         depth,

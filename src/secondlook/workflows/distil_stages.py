@@ -30,6 +30,7 @@ class Distillation:
     output: Path
     teacher: str | Scorer
     student: str
+    student_layers: int | None
     loss: str
     pool: int
     depth: int
@@ -68,6 +69,7 @@ class Distillation:
 
         settings: dict[str, tuple[str | int | None, Path]] = {
             "student": (self.student, self._folder("untaught")),
+            "student layers": (self.student_layers, self._folder("untaught")),
             "pool": (self.pool, self._run("pool")),
             "depth": (self.depth, self._groups("train", "candidates")),
             "teacher": (teacher_name(self.teacher), self._groups("train", "scored")),
@@ -117,11 +119,30 @@ class Distillation:
             return RemoteRanker.load(self.teacher)
         return str(self._folder("teacher"))
 
+    @property
+    def _base(self) -> str:
+        """What the student begins as: the model that was given, or that with fewer layers."""
+        from secondlook.workflows.teach import teacher_name
+
+        if self.student_layers is None:
+            return self.student
+        name = teacher_name(self.student).rpartition("/")[2]
+        return str(self._folder(f"{name}-{self.student_layers}-layers"))
+
+    def _leave_layers_out(self) -> None:
+        from pathlib import Path
+
+        from secondlook.model.fewer_layers import write_fewer_layers
+
+        if self.student_layers is not None and not Path(self._base).exists():
+            write_fewer_layers(self.student, self.student_layers, Path(self._base))
+
     def _load(self) -> None:
         from secondlook.train.start import make_start
         from secondlook.workflows.export import export_for_speed
 
-        given = {"untaught": self.student}
+        self._leave_layers_out()
+        given = {"untaught": self._base}
         if isinstance(self._teacher, str):
             given["teacher"] = str(self.teacher)
         for name, source in given.items():
@@ -138,10 +159,16 @@ class Distillation:
             retrieved = retrieve(*given, k=self.pool, progress=self.progress)
             self.progress.say(retrieved.summary())
 
+    @property
+    def _hard(self) -> str:
+        """The run whose best documents the student learns most from: its own, where it has one."""
+        ranks = self.pool > self.depth and self.student_layers is None
+        return "student" if ranks else "pool"
+
     def _rank(self) -> None:
         from secondlook.workflows.rerank import rerank
 
-        if self.pool > self.depth and not self._run("student").exists():
+        if self._hard == "student" and not self._run("student").exists():
             given = self._run("pool"), self.index, self.queries, self._folder("untaught")
             ranked = rerank(*given, self._run("student"), progress=self.progress)
             self.progress.say(ranked.summary())
@@ -155,7 +182,7 @@ class Distillation:
         if all(self._groups(part, "candidates").exists() for part in _PARTS):
             return
         corpus = open_index(self.index)
-        own = self._run("student" if self.pool > self.depth else "pool")
+        own = self._run(self._hard)
         about = {"corpus": corpus.card.fingerprint, "queries": self.queries.rpartition("/")[2]}
         for part, queries in split_queries(list(read_queries(self.queries))).parts().items():
             rankings = read_run(self._run("pool")), read_run(own)
@@ -190,7 +217,7 @@ class Distillation:
                 self._recipe(),
                 self.results,
                 self._folder("taught"),
-                base=self.student,
+                base=self._base,
                 watch=watch,
                 device=self.device,
             )
@@ -219,7 +246,7 @@ class Distillation:
         }
         if self.loss == "kl":
             phase["temperature"] = fitting_temperature(groups)
-        started = first_settings(self.student)
+        started = first_settings(self._base)
         train, dev = (self._groups(part, "taught").name for part in ("train", "dev"))
         return Recipe.model_validate(
             started
@@ -279,7 +306,7 @@ class Distillation:
         result = DistilResult(
             self.output / "ranker",
             teacher_name(self.teacher),
-            teacher_name(self.student),
+            teacher_name(self._base),
             {part: len(some) for part, some in groups.items()},
             sum(len(group.documents) for some in groups.values() for group in some),
             untaught,
