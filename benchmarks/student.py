@@ -1,0 +1,172 @@
+r"""A student with half of a cross-encoder's layers, distilled for TREC DL without a judgment of it.
+
+    python benchmarks/student.py --data DATA --teacher ms-marco-MiniLM-L12 --work WORK \
+      --layers 6 --queries 12000 -o docs/results/runs
+
+The student learns from queries of MS MARCO's dev set, questions of SQuAD and pieces of the passages
+of DL 2021, in equal parts, over passages of these sets alone: no passage and no query of 2019 or
+2020 is read, and queries that nearly repeat one of theirs are left out. Then teacher and student
+re-rank BM25's stored top 100 of each year. One line of JSON for each year has their nDCG@10, the
+p-value of the difference and their speeds; run nothing beside it. Settings are to be chosen on
+2021. Interrupted, the same command resumes; another setting takes another WORK.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import secondlook as sl
+from secondlook.data import (
+    read_corpus,
+    read_qrels,
+    read_queries,
+    read_run,
+    write_corpus,
+    write_queries,
+)
+from secondlook.data.near_duplicates import clusters
+from secondlook.terminal.bars import Bars
+from secondlook.types import Query
+from secondlook.workflows.claim import claim
+from secondlook.workflows.rerank import rerank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from secondlook.types import Document
+
+MEASURE = "nDCG@10"
+LEARNT_FROM = ("msmarco-dev-gold", "squad-passage", "msmarco-v2-dl21")
+PIECES_OF = "msmarco-v2-dl21"
+YEARS = {"dl21": "msmarco-v2-dl21", "dl19": "msmarco-dl", "dl20": "msmarco-dl"}
+WORDS = (3, 8)
+"""Of a passage, in a row, that stand for a query."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--teacher", required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--queries", type=int, default=12_000)
+    parser.add_argument("--pool", type=int, default=50)
+    parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--epochs", type=float, default=1.0)
+    parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--loss", choices=["kl", "margin_mse"], default="margin_mse")
+    parser.add_argument("--minutes", type=float, help="of training, at most")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--output", "-o", type=Path, help="for the student's runs")
+    given = parser.parse_args()
+    with redirect_stdout(sys.stderr):  # standard output is for results
+        index = prepared(given)
+        result = sl.distil(
+            index,
+            given.work / "queries.jsonl",
+            given.work / "student",
+            teacher=given.teacher,
+            student=given.teacher,
+            student_layers=given.layers,
+            loss=given.loss,
+            pool=given.pool,
+            depth=given.depth,
+            epochs=given.epochs,
+            learning_rate=given.learning_rate,
+            minutes=given.minutes,
+            seed=given.seed,
+            device="cpu",
+            progress=Bars(),
+        )
+        print(result.summary())
+    rankers = {"teacher": given.work / "student/stages/teacher", "student": result.ranker}
+    for year in YEARS:
+        with redirect_stdout(sys.stderr):
+            row = measured(given, year, rankers)
+        print(json.dumps(row), flush=True)
+
+
+def prepared(given: argparse.Namespace) -> Path:
+    """The index of what is learnt from, and queries.jsonl beside it."""
+    index, queries = given.work / "index", given.work / "queries.jsonl"
+    claim(given.work, {"queries": (given.queries, queries), "seed": (given.seed, queries)})
+    corpus = given.work / "corpus.jsonl.gz"
+    if not corpus.exists():
+        write_corpus(corpus, documents(given.data))
+    if not index.exists():
+        sl.build_index(corpus, index, progress=Bars())
+    if not queries.exists():
+        rng, each = random.Random(given.seed), given.queries // len(LEARNT_FROM)
+        chosen = []
+        for name in LEARNT_FROM:
+            found = pieces(given.data, rng) if name == PIECES_OF else questions(given.data, name)
+            chosen += rng.sample(found, min(each, len(found)))
+        write_queries(queries, unlike_tested(chosen, given.data))
+    return index
+
+
+def documents(data: Path) -> Iterator[Document]:
+    for name in LEARNT_FROM:
+        for document in read_corpus(data / name):
+            yield replace(document, id=f"{name}-{document.id}")
+
+
+def questions(data: Path, name: str) -> list[Query]:
+    return [Query(f"{name}-{query.id}", query.text) for query in read_queries(data / name)]
+
+
+def pieces(data: Path, rng: random.Random) -> list[Query]:
+    """A few words in a row of each passage."""
+    found = []
+    for document in read_corpus(data / PIECES_OF):
+        words, count = document.text.split(), rng.randint(*WORDS)
+        if len(words) > count:
+            start = rng.randrange(len(words) - count)
+            found.append(Query(f"piece-{document.id}", " ".join(words[start : start + count])))
+    return found
+
+
+def unlike_tested(queries: list[Query], data: Path) -> list[Query]:
+    """Those that do not nearly repeat a query that is tested."""
+    tested = {
+        query.id: query.text for name in set(YEARS.values()) for query in read_queries(data / name)
+    }
+    alike = clusters({query.id: query.text for query in queries} | tested)
+    taken = {alike[name] for name in tested}
+    return [query for query in queries if alike[query.id] not in taken]
+
+
+def measured(given: argparse.Namespace, year: str, rankers: dict[str, Path]) -> dict[str, object]:
+    """Both rankers on BM25's candidates of that year."""
+    data, index = given.data / YEARS[year], given.work / f"{YEARS[year]}.index"
+    if not index.exists():
+        sl.build_index(data / "corpus.jsonl.gz", index, progress=Bars())
+    candidates, queries = data / "runs" / f"{year}.bm25.trec.gz", next(data.glob("queries.jsonl*"))
+    pairs = sum(len(ranking.hits) for ranking in read_run(candidates))
+    qrels = read_qrels(data / "qrels" / f"{year}.tsv")
+    row: dict[str, object] = {"year": year, "queries": len(qrels)}
+    runs = {}
+    for name, ranker in rankers.items():
+        folder = given.output if given.output and name == "student" else given.work
+        output = folder / f"{year}.{name}.trec.gz"
+        if not output.exists():
+            began = monotonic()
+            rerank(candidates, index, queries, ranker, output, progress=Bars())
+            row[f"{name}, pairs per second"] = round(pairs / (monotonic() - began), 1)
+        runs[name] = list(read_run(output))
+        row[name] = sl.evaluate_run(qrels, runs[name], measures=[MEASURE]).means[MEASURE]
+    tests = sl.compare(qrels, runs["teacher"], runs["student"], measures=[MEASURE])
+    row["p"] = tests.runs[0].differences[0].randomisation
+    return row
+
+
+if __name__ == "__main__":
+    main()
