@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from secondlook.evaluate.bakeoff import Contestant, Cost, Speed, contest
+from secondlook.evaluate.bakeoff import Contestant, Cost, Speed, contest, shown_ms
 from secondlook.evaluate.bakeoff_page import bakeoff_page
 from secondlook.evaluate.significance import holm
 from secondlook.types import Hit, Ranking
@@ -72,6 +72,15 @@ def test_rows_have_means_intervals_and_latency(found):
     assert good.low < good.measures["RR@10"] < good.high
     assert (good.median_ms, good.timed) == (200, 3)
     assert good.p95_ms == pytest.approx(380)
+
+
+def test_latencies_below_a_millisecond_are_not_shown_as_nothing():
+    assert [shown_ms(value) for value in (0.313, 9.5, 10.4, 2706.2)] == [
+        "0.31",
+        "9.5",
+        "10",
+        "2,706",
+    ]
 
 
 def test_the_signs_of_differences_go_with_their_order(found):

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from secondlook.types import Qrels, Ranking
 
 
+def shown_ms(milliseconds: float | None) -> str:
+    """As people read it: BM25 over a small corpus takes .3 ms, and not 0."""
+    value = milliseconds or 0.0
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 @dataclass(frozen=True, slots=True)
 class Speed:
     """How long searches took, one after the other."""
@@ -155,7 +161,7 @@ class Contest:
             said[least.name] = [f"the cheapest ({least.cost_per_1000:.3g} per 1,000)"]
         if all(row.median_ms is not None for row in rows):
             quick = min(rows, key=lambda row: row.median_ms or 0.0)
-            said.setdefault(quick.name, []).append(f"the fastest ({quick.median_ms:,.0f} ms)")
+            said.setdefault(quick.name, []).append(f"the fastest ({shown_ms(quick.median_ms)} ms)")
         if not said:
             return ""
         told = (f"{name} is {' and '.join(what)}" for name, what in said.items())

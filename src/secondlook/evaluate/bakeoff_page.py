@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from secondlook.evaluate.bakeoff import shown_ms
 from secondlook.evaluate.plots import draw_tradeoff
 from secondlook.web_page import table, whole_page
 
@@ -60,8 +61,8 @@ def cells(row: Row, found: Contest) -> list[str]:
         *(f"{value:.4f}" for value in row.measures.values()),
         row.verdict or "first stage",
         "" if row.adjusted is None else f"{row.adjusted:.4f}",
-        "not timed" if row.median_ms is None else f"{row.median_ms:,.0f}",
-        "" if row.p95_ms is None else f"{row.p95_ms:,.0f}",
+        "not timed" if row.median_ms is None else shown_ms(row.median_ms),
+        "" if row.p95_ms is None else shown_ms(row.p95_ms),
         "–" if row.cost_per_1000 is None else f"{row.cost_per_1000:.3g}",
     ]
 
