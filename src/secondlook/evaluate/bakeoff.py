@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def shown_ms(milliseconds: float | None) -> str:
-    """As people read it: BM25 over a small corpus takes .3 ms, and not 0."""
+    """As people read it: BM25 over a small corpus takes less than a millisecond, and not 0."""
     value = milliseconds or 0.0
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
