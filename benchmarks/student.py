@@ -4,8 +4,8 @@ r"""A student with half of a cross-encoder's layers, distilled for TREC DL witho
       --layers 6 --queries 12000 -o docs/results/runs
 
 The student learns from queries of MS MARCO's dev set, questions of SQuAD and pieces of the passages
-of DL 2021, in equal parts, over passages of these sets alone: no passage and no query of 2019 or
-2020 is read, and queries that nearly repeat one of theirs are left out. Then teacher and student
+of DL 2021, in equal parts, over passages of these sets alone: nothing of 2019 or 2020 is learnt
+from, and queries that nearly repeat one of theirs are left out. Then teacher and student
 re-rank BM25's stored top 100 of each year. One line of JSON for each year has their nDCG@10, the
 p-value of the difference and their speeds; run nothing beside it. Settings are to be chosen on
 2021. Interrupted, the same command resumes; another setting takes another WORK.
@@ -20,23 +20,18 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import secondlook as sl
-from secondlook.data import (
-    read_corpus,
-    read_qrels,
-    read_queries,
-    read_run,
-    write_corpus,
-    write_queries,
-)
+from secondlook.data import read_corpus, read_queries, read_run, write_corpus, write_queries
 from secondlook.data.near_duplicates import clusters
 from secondlook.terminal.bars import Bars
 from secondlook.types import Query
 from secondlook.workflows.claim import claim
 from secondlook.workflows.rerank import rerank
+from two_rankers import SETS, candidates, qrels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +41,6 @@ if TYPE_CHECKING:
 MEASURE = "nDCG@10"
 LEARNT_FROM = ("msmarco-dev-gold", "squad-passage", "msmarco-v2-dl21")
 PIECES_OF = "msmarco-v2-dl21"
-YEARS = {"dl21": "msmarco-v2-dl21", "dl19": "msmarco-dl", "dl20": "msmarco-dl"}
 WORDS = (3, 8)
 """Of a passage, in a row, that stand for a query."""
 
@@ -88,7 +82,7 @@ def main() -> None:
         )
         print(result.summary())
     rankers = {"teacher": given.work / "student/stages/teacher", "student": result.ranker}
-    for year in YEARS:
+    for year in SETS:
         with redirect_stdout(sys.stderr):
             row = measured(given, year, rankers)
         print(json.dumps(row), flush=True)
@@ -137,7 +131,7 @@ def pieces(data: Path, rng: random.Random) -> list[Query]:
 def unlike_tested(queries: list[Query], data: Path) -> list[Query]:
     """Those that do not nearly repeat a query that is tested."""
     tested = {
-        query.id: query.text for name in set(YEARS.values()) for query in read_queries(data / name)
+        query.id: query.text for name in set(SETS.values()) for query in read_queries(data / name)
     }
     alike = clusters({query.id: query.text for query in queries} | tested)
     taken = {alike[name] for name in tested}
@@ -146,24 +140,26 @@ def unlike_tested(queries: list[Query], data: Path) -> list[Query]:
 
 def measured(given: argparse.Namespace, year: str, rankers: dict[str, Path]) -> dict[str, object]:
     """Both rankers on BM25's candidates of that year."""
-    data, index = given.data / YEARS[year], given.work / f"{YEARS[year]}.index"
+    data, index = given.data / SETS[year], given.work / f"{SETS[year]}.index"
     if not index.exists():
         sl.build_index(data / "corpus.jsonl.gz", index, progress=Bars())
-    candidates, queries = data / "runs" / f"{year}.bm25.trec.gz", next(data.glob("queries.jsonl*"))
-    pairs = sum(len(ranking.hits) for ranking in read_run(candidates))
-    qrels = read_qrels(data / "qrels" / f"{year}.tsv")
-    row: dict[str, object] = {"year": year, "queries": len(qrels)}
+    first, queries = candidates(given, year), next(data.glob("queries.jsonl*"))
+    pairs = sum(len(ranking.hits) for ranking in read_run(first))
+    judged = qrels(given, year)
+    row: dict[str, object] = {"year": year, "queries": len(judged)}
     runs = {}
     for name, ranker in rankers.items():
-        folder = given.output if given.output and name == "student" else given.work
-        output = folder / f"{year}.{name}.trec.gz"
+        output = given.work / f"{year}.{name}.trec.gz"
         if not output.exists():
             began = monotonic()
-            rerank(candidates, index, queries, ranker, output, progress=Bars())
+            rerank(first, index, queries, ranker, output, progress=Bars())
             row[f"{name}, pairs per second"] = round(pairs / (monotonic() - began), 1)
         runs[name] = list(read_run(output))
-        row[name] = sl.evaluate_run(qrels, runs[name], measures=[MEASURE]).means[MEASURE]
-    tests = sl.compare(qrels, runs["teacher"], runs["student"], measures=[MEASURE])
+        row[name] = sl.evaluate_run(judged, runs[name], measures=[MEASURE]).means[MEASURE]
+    if given.output:
+        given.output.mkdir(parents=True, exist_ok=True)
+        copyfile(given.work / f"{year}.student.trec.gz", given.output / f"{year}.student.trec.gz")
+    tests = sl.compare(judged, runs["teacher"], runs["student"], measures=[MEASURE])
     row["p"] = tests.runs[0].differences[0].randomisation
     return row
 

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from secondlook.types import Qrels, Ranking
 
 
-def shown_ms(milliseconds: float | None) -> str:
+def shown_ms(milliseconds: float) -> str:
     """As people read it: BM25 over a small corpus takes less than a millisecond, and not 0."""
-    value = milliseconds or 0.0
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    return f"{milliseconds:,.0f}" if milliseconds >= 10 else f"{milliseconds:.2g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,8 @@ class Contest:
             said[least.name] = [f"the cheapest ({least.cost_per_1000:.3g} per 1,000)"]
         if all(row.median_ms is not None for row in rows):
             quick = min(rows, key=lambda row: row.median_ms or 0.0)
-            said.setdefault(quick.name, []).append(f"the fastest ({shown_ms(quick.median_ms)} ms)")
+            fastest = f"the fastest ({shown_ms(quick.median_ms or 0.0)} ms)"
+            said.setdefault(quick.name, []).append(fastest)
         if not said:
             return ""
         told = (f"{name} is {' and '.join(what)}" for name, what in said.items())
