@@ -12,9 +12,10 @@ one.
 
 `run` trains one variant at a time, those that tell most first, and at the end writes the report:
 OUTPUT/report.md, with intervals, Holm-adjusted p-values, learning curves and DR-BERT's two cases
-(`ablation_report.py`). Each training that is over prints one line of JSON, leaves
-`VARIANT.SEED.json` (figures) and `VARIANT.SEED.trec.gz` (its run over the test queries) in
-OUTPUT/SETTING/DOMAIN, and is passed over from then on. Started twice, two processes share the work.
+(`ablation_report.py`, `ablation_cases.py`). Each training that is over prints one line of JSON,
+leaves `VARIANT.SEED.json` (figures) and `VARIANT.SEED.trec.gz` (its run over the test queries) in
+OUTPUT/SETTING/DOMAIN, and is passed over from then on; these folders may be copied to another
+machine. Started twice, two processes share the work.
 `--settings`, `--domains`, `--variants` and `--seeds` choose a part of the grid.
 """
 
@@ -37,6 +38,7 @@ from ablation_report import MAIN, REST, SEEDS, SETTINGS, write_report
 from secondlook.errors import OutputInUse
 from secondlook.workflows.ablate import AblationTrainings, read_figures
 
+DENOISED = "plain + denoise"
 RECIPES = Path(__file__).parent.parent / "docs" / "results" / "recipes"
 
 
@@ -52,8 +54,10 @@ class Training:
 
 def grid() -> Iterator[Training]:
     """All trainings, those that tell most first."""
-    rounds = [("encoder", MAIN, 1), ("cross-encoder", MAIN, 1), ("encoder", REST, 1)]
-    rounds += [("encoder", MAIN, 2), ("cross-encoder", REST, 1), ("cross-encoder", MAIN, 2)]
+    first = (*MAIN, DENOISED)  # soon after the whole recipe, whose noise reduction it learns from
+    rest = tuple(variant for variant in REST if variant != DENOISED)
+    rounds = [("encoder", first, 1), ("cross-encoder", first, 1), ("encoder", rest, 1)]
+    rounds += [("encoder", MAIN, 2), ("cross-encoder", rest, 1), ("cross-encoder", MAIN, 2)]
     rounds += [("encoder", MAIN, 3), ("cross-encoder", MAIN, 3)]
     for setting, variants, seed in rounds:
         for domain in DOMAINS:
@@ -64,7 +68,7 @@ def grid() -> Iterator[Training]:
 def chosen(asked: argparse.Namespace) -> list[Training]:
     """What of the grid is asked for."""
     variants = set(asked.variants)
-    if "plain + denoise" in variants:
+    if DENOISED in variants:
         variants.add("whole")  # it learns from what the whole recipe's noise reduction left
     return [
         cell

@@ -8,19 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ablation_cases import cases, panels_of
 from ablation_data import DOMAINS
 from secondlook.data.durable import write_at_once
 from secondlook.evaluate.ablation import Part, contrast_table, contrasts
-from secondlook.explain import explain
-from secondlook.explain.findings import AttentionMap, Findings
-from secondlook.score.ranker import Ranker
-from secondlook.train.groups import Groups
-from secondlook.types import Document, Query
-from secondlook.workflows.ablate import read_figures, slug
+from secondlook.workflows.ablate import read_figures
 
 SETTINGS = ("encoder", "cross-encoder")
 MAIN = ("plain", "plain + STRM", "plain + markers", "plain + types", "whole")
@@ -40,21 +35,6 @@ PARTS = {
 """Each part and the recipe that has it; `plain`, the pointwise phase alone, lacks them all."""
 EXACT = 0.75
 """From this share of a query's terms in a relevant candidate on, it is an exact-match query."""
-CASES = {
-    "what is bogue": (
-        "bogue",
-        "bogus",
-        "Bogus means not genuine: a bogus claim is false, and bogus money is fake.",
-    ),
-    "insouciantly meaning": (
-        "insouciantly",
-        "ins",
-        "In an insurance contract, in the sense of the act, ins is insured.",
-    ),
-}
-"""DR-BERT's two queries of figure 1, each with a word, one that only looks like it, and a text of
-ours that has the second: it shares sub-tokens with the query, and no more."""
-OTHERS = 100
 FEWEST = 20
 """Queries that a row of a table needs."""
 
@@ -63,7 +43,8 @@ def write_report(output: Path) -> Path:
     """The whole report of the trainings that are over."""
     pictures = output / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
-    text = "\n".join([*tables(output), *curves(output, pictures), *cases(output, pictures)])
+    looked_at = cases(cells(output), output)
+    text = "\n".join([*tables(output), *curves(output, pictures), *looked_at])
     write_at_once(output / "report.md", f"# Ablation\n\n{text}\n")
     return output / "report.md"
 
@@ -140,7 +121,7 @@ def curves(output: Path, pictures: Path) -> Iterator[str]:
             continue
         columns = min(4, len(shown))
         rows = -(-len(shown) // columns)
-        figure, panels = _panels(rows, columns, (3.2 * columns, 2.6 * rows), sharey=True)
+        figure, panels = panels_of(rows, columns, (3.2 * columns, 2.6 * rows), sharey=True)
         for panel, (part, points) in zip(panels, shown.items(), strict=False):
             panel.plot(*zip(*found["plain"], strict=True), marker=".", color="gray", label="plain")
             panel.plot(*zip(*points, strict=True), marker=".", label=PARTS[part])
@@ -165,76 +146,3 @@ def curve(folder: Path, variant: str) -> list[tuple[float, float]]:
         points += [(before + point["step"], point[MEASURE]) for point in measured]
         before = points[-1][0] if measured else before
     return points
-
-
-def cases(output: Path, pictures: Path) -> Iterator[str]:
-    """DR-BERT's table 3 and figure 4: texts that only seem to match, without and with STRM."""
-    yield "## Words that only look alike\n"
-    yield "Score and rank of a text that shares sub-tokens with the query, and no more. Attention:"
-    yield "of what the query's word sees of the text, mean of all layers and heads, the share that"
-    yield "the other word gets.\n"
-    yield "| trained | query | variant | score | rank | attention |"
-    yield "|---|---|---|---|---|---|"
-    drawn = []
-    for setting, domain, folder in cells(output):
-        rankers = {
-            variant: Ranker.load(folder / f"{slug(variant)}.1", backend="torch", device="cpu")
-            for variant in ("plain", "plain + STRM")
-            if read_figures(folder, variant, 1)
-        }
-        groups = Groups([output / "data" / domain / "test.parquet"])
-        others = [groups[at].documents[0] for at in range(min(OTHERS, len(groups)))]
-        for text, (word, other, alike) in CASES.items():
-            found: dict[str, Findings] = {}
-            for variant, ranker in rankers.items():
-                scores = ranker.score(
-                    [(Query("q", text), document) for document in (Document("", alike), *others)]
-                )
-                rank = f"{1 + int((scores[1:] > scores[0]).sum())} of {len(scores)}"
-                found[variant] = explain(text, alike, ranker)
-                share = f"{seen(found[variant], word, other):.0%}"
-                row = (f"{setting}, {domain}", text, variant, f"{scores[0]:.3f}", rank, share)
-                yield f"| {' | '.join(row)} |"
-            if len(found) == 2:
-                name = f"attention-{setting}-{domain}-{word}.svg"
-                _draw_attention(found, pictures / name)
-                drawn.append(f"![Attention, {setting}, {domain}, {word}](pictures/{name})\n")
-    yield ""
-    yield from drawn
-
-
-def _as_scored(found: Findings) -> AttentionMap:
-    """With STRM or without, as the ranker was trained."""
-    return next(attention for attention in found.attention if attention.as_trained)
-
-
-def seen(found: Findings, word: str, other: str) -> float:
-    """Of a query word's attention to the document, the share that another word gets."""
-    weights = np.array(_as_scored(found).query_to_document)  # [query words, document words]
-    [row] = [at for at, one in enumerate(found.query_words) if one.text.lower() == word]
-    same = [at for at, one in enumerate(found.document_words) if one.text.lower() == other]
-    return float(weights[row, same].sum() / weights[row].sum())
-
-
-def _draw_attention(found: Mapping[str, Findings], path: Path) -> None:
-    """From the query's words to the text's, a panel for each ranker, in one scale."""
-    figure, panels = _panels(len(found), 1, (7, 1.6 * len(found) + 1.2), sharex=True)
-    top = max(float(np.max(_as_scored(one).query_to_document)) for one in found.values())
-    for panel, (variant, one) in zip(panels, found.items(), strict=True):
-        panel.imshow(_as_scored(one).query_to_document, cmap="Blues", vmin=0, vmax=top)
-        panel.set_yticks(range(len(one.query_words)), [word.text for word in one.query_words])
-        words = [word.text for word in one.document_words]
-        panel.set_xticks(range(len(words)), words, rotation=60, ha="right")
-        panel.set_title(variant, fontsize="small")
-    figure.savefig(path)
-
-
-def _panels(
-    rows: int, columns: int, size: tuple[float, float], **shared: bool
-) -> tuple[Any, list[Any]]:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasSVG(figure)
-    return figure, list(figure.subplots(rows, columns, squeeze=False, **shared).flat)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from argparse import Namespace
 from dataclasses import replace
@@ -68,6 +69,10 @@ def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
         assert all(f"<!-- {label} -->" in picture for label in ("plain", "plain + STRM", word))
     assert text.count(" of 6 | ") == 4, "two cases by two rankers, among five other texts"
     assert (output / "pictures" / "curves-encoder-nfcorpus.svg").is_file()
+    for ranker in (output / "encoder" / "nfcorpus").glob("*.1"):
+        shutil.rmtree(ranker)
+    again = ablation_report.write_report(output).read_text("utf-8")
+    assert again == text, "it is made of files that may be kept without the rankers"
     assert ablation_report.curve(output / "encoder" / "nfcorpus", "plain")[-1] == (4.0, 0.44)
 
 
