@@ -77,6 +77,8 @@ def main() -> None:
     arguments.add_argument("--queries", type=int, default=60, help="to validate on")
     arguments.add_argument("--candidates", type=int, default=20, help="of each, to rank")
     arguments.add_argument("--negatives", type=int, default=5, help="in a training list")
+    arguments.add_argument("--mined-to", type=int, default=100, help="rank of the last negative")
+    arguments.add_argument("--found", action="store_true", help="positives of the run alone")
     arguments.add_argument("--max-length", type=int, default=96)
     arguments.add_argument("--table", action="store_true")
     arguments.add_argument("--scales", action="store_true")
@@ -101,7 +103,8 @@ def groups(given: argparse.Namespace) -> None:
     """Training and validation groups, from BM25's candidates."""
     index, mined = given.work / "index", given.work / "train.parquet"
     settings = ("data", "base", "steps", "every", "queries", "candidates", "negatives")
-    asked = {name: (str(getattr(given, name)), mined) for name in (*settings, "max_length")}
+    settings += ("mined_to", "found", "max_length")
+    asked = {name: (str(getattr(given, name)), mined) for name in settings}
     claim(given.work, asked)
     [corpus], [queries] = given.data.glob("corpus.*"), given.data.glob("queries.*")
     if not index.exists():
@@ -116,8 +119,9 @@ def groups(given: argparse.Namespace) -> None:
                 queries,
                 given.work / f"{name}.tsv",
                 given.work / f"{name}.parquet",
-                ranks=(1, given.candidates) if name == "dev" else (1, 100),
+                ranks=(1, given.candidates) if name == "dev" else (1, given.mined_to),
                 keep_all=name == "dev",
+                add_positives=name == "train" and not given.found,
             )
 
 

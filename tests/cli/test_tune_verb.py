@@ -18,6 +18,7 @@ from secondlook.errors import SecondlookError
 from secondlook.evaluate.measures import evaluate
 from secondlook.model.network import new_warm, save_model
 from secondlook.train.budget import Clock
+from secondlook.train.groups import Groups
 from secondlook.workflows.rerank import rerank
 from secondlook.workflows.tune_stages import Tuning
 
@@ -111,6 +112,41 @@ def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch
     assert "not trained: too little time" in page
     raw = (out / "stages" / "experiment.toml").read_text()
     assert "raw = [" in raw
+
+
+def test_it_learns_from_relevant_documents_that_the_first_stage_finds(data):
+    """Beside the best hits as negatives, others teach that a match is not relevant."""
+    corpus = {row["_id"]: set(row["text"].split()) for row in lines(data / "corpus.jsonl")}
+    asked = {row["_id"]: set(row["text"].split()) for row in lines(data / "queries.jsonl")}
+    unfound = {
+        query: next(doc_id for doc_id, letters in corpus.items() if not letters & wanted)
+        for query, wanted in asked.items()
+    }
+    train = data / "qrels" / "train.tsv"
+    both = train.read_text() + "".join(f"{query}\t{d}\t1\n" for query, d in unfound.items())
+    train.write_text(both)
+    tune(data, "--minutes", "30")
+    groups = list(Groups([data.parent / "out" / "stages" / "groups" / "train.parquet"]))
+    assert groups
+    for group in groups:
+        assert unfound[group.query.id] not in {document.id for document in group.documents}
+        assert sum(label > 0 for label in group.labels) == 1
+
+
+def test_where_the_first_stage_finds_nothing_relevant_it_says_so(data):
+    corpus = {row["_id"]: set(row["text"].split()) for row in lines(data / "corpus.jsonl")}
+    rows = "query-id\tcorpus-id\tscore\n"
+    for row in lines(data / "queries.jsonl"):
+        wanted = set(row["text"].split())
+        unfound = next(doc_id for doc_id, letters in corpus.items() if not letters & wanted)
+        rows += f"{row['_id']}\t{unfound}\t1\n"
+    (data / "qrels" / "train.tsv").write_text(rows)
+    with pytest.raises(SecondlookError, match="no training query has a relevant document among"):
+        tune(data, "--minutes", "30")
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_of_several_bases_the_best_on_validation_queries_is_the_start(data):

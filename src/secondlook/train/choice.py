@@ -26,8 +26,7 @@ _MOST_LOOKS = 3
 """Validations of a training that is cut short, beside that of the start."""
 _FEWEST_QUERIES = 50
 FEWEST_STEPS = 20
-"""Training loses before it gains (docs/results/tune.md: down at 24 steps, up at 48): less than this
-says nothing of a base or a learning rate."""
+"""What fewer change, no validation could tell from noise (docs/results/tune.md)."""
 
 
 def whole_recipe(base: str | Path, data: DataSettings, seed: int = 7) -> Recipe:
@@ -41,6 +40,7 @@ def whole_recipe(base: str | Path, data: DataSettings, seed: int = 7) -> Recipe:
         "epochs": _MOST_EPOCHS,
         "batch": 8,
         "learning_rate": 2e-5,
+        "fit_score_scale": True,
         "dropout": 0.0,
         "freeze_embeddings": True,
         "patience": 4,

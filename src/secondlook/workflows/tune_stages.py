@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from secondlook.evaluate.tuned import TunedComparison
     from secondlook.train.budget import Clock
 
+MINED = 100
+"""Candidates of a training query, at least: of fewer, hardly a positive is among them."""
+
 
 class _Summarised(Protocol):
     def summary(self) -> str: ...
@@ -218,18 +221,29 @@ class Tuning(TuneFiles):
                     self.index,
                     self.queries,
                     self.candidates(part),
-                    k=self.depth if part == "train" else self.planned("depth"),
+                    k=self.mined if part == "train" else self.planned("depth"),
                     judged=self.used(part),
                     progress=self.progress,
                 )
                 self.progress.say(retrieved.summary())
 
+    @property
+    def mined(self) -> int:
+        """Of a training query's ranking, the hits that its positives and negatives come from."""
+        return max(self.depth, MINED)
+
     def _mine(self) -> None:
+        """A positive that the first stage does not find is none to learn from.
+
+        The lists that are re-ranked never hold it, and beside the best hits as negatives it teaches
+        that what matches the query is not relevant.
+        """
         from secondlook.workflows.mine import mine
         from secondlook.workflows.tune_budget import VALIDATED
 
+        self._check_found()
         (self.results / "groups").mkdir(exist_ok=True)
-        for part, depth in {"train": self.depth, "dev": VALIDATED}.items():
+        for part, last in {"train": self.mined, "dev": VALIDATED}.items():
             groups = self.results / "groups" / f"{part}.parquet"
             if not groups.exists():
                 mined = mine(
@@ -238,11 +252,28 @@ class Tuning(TuneFiles):
                     self.used(part),
                     groups,
                     run=self.candidates(part),
-                    ranks=(1, depth),
+                    ranks=(1, last),
                     keep_all=part == "dev",
+                    add_positives=False,
                     progress=self.progress,
                 )
                 self.progress.say(f"{groups}: {mined.summary()}")
+
+    def _check_found(self) -> None:
+        """Raises SecondlookError where the first stage finds nothing relevant to learn from."""
+        from secondlook.data import read_qrels, read_run
+        from secondlook.errors import SecondlookError
+
+        qrels = read_qrels(self.used("train"))
+        for ranking in read_run(self.candidates("train")):
+            grades = qrels.get(ranking.query_id, {})
+            if any(grades.get(hit.doc_id, 0) > 0 for hit in ranking.hits[: self.mined]):
+                return
+        raise SecondlookError(
+            f"no training query has a relevant document among its first {self.mined} candidates: "
+            "there is nothing to learn or to re-rank. Look whether the judgments are of this "
+            "corpus, and whether the index has its language (secondlook index --language)"
+        )
 
     def _candidates(self) -> list[str]:
         """The base and what training made of it, unless training itself kept the base's weights.
