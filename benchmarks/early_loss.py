@@ -3,7 +3,7 @@ r"""Why a short training first loses: the same training with one thing changed a
     python benchmarks/early_loss.py DATA/insuranceqa --base all-MiniLM-L6-v2 --work WORK \
       --ways as-it-was score-scale long-warm-up --seeds 1
 
-A warm ranker learns lists and is validated every few steps (nDCG@10 on BM25's top of some dev
+A ranker learns lists and is validated every few steps (nDCG@10 on BM25's top of some dev
 queries). Each way and seed is a training of its own: it prints one line of JSON, which
 WORK/curves/WAY.SEED.json keeps, and is passed over from then on; one that was interrupted resumes.
 Ways and seeds may be given one by one, with the same WORK; `--table` prints all that is done.
@@ -20,6 +20,7 @@ import argparse
 import json
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -32,7 +33,7 @@ from secondlook.data import write_qrels
 from secondlook.data.durable import write_at_once
 from secondlook.data.splits import read_splits, some
 from secondlook.model.checkpoint import open_checkpoint
-from secondlook.model.network import new_warm
+from secondlook.model.network import Model, load_model, new_warm
 from secondlook.train import ranking
 from secondlook.train.draw import Draw
 from secondlook.train.groups import Groups
@@ -40,6 +41,7 @@ from secondlook.train.losses.listwise import Listwise
 from secondlook.train.ranker import ranker_of
 from secondlook.train.recipe import Recipe
 from secondlook.train.run import job, train
+from secondlook.train.start import first_settings, kind_of
 from secondlook.workflows.claim import claim
 from secondlook.workflows.index import build_index
 from secondlook.workflows.mine import mine
@@ -143,7 +145,7 @@ def trained(given: argparse.Namespace, way: str, seed: int) -> dict[str, Any]:
     with patch.object(ranking, "_arguments", with_adam):
         output = given.work / f"{way}-{seed}"
         train(job(recipe(given, changes, seed), given.work, output, device="cpu"), resume=True)
-    outcome = given.work / f"{way}-{seed}.work" / "02-listwise.work" / "outcome.json"
+    [outcome] = (given.work / f"{way}-{seed}.work").glob("*-listwise.work/outcome.json")
     history = json.loads(outcome.read_text("utf-8"))["history"]
     curve = {f"{point['step']:.0f}": point["nDCG@10"] for point in history if "nDCG@10" in point}
     metrics = open_checkpoint(output).settings.lineage.phases[-1].metrics
@@ -156,7 +158,7 @@ def trained(given: argparse.Namespace, way: str, seed: int) -> dict[str, Any]:
 
 def without_training(given: argparse.Namespace) -> None:
     """What --scales and --parts print."""
-    model = new_warm(given.base, encode={"max_length": given.max_length})
+    model = start_of(given)
     start = {name: weight.clone() for name, weight in model.network.state_dict().items()}
     whole, draw = Groups([given.work / "train.parquet"]), Draw(1, given.negatives, "1\0listwise")
     order = draw.order([group.query.id for group in whole], 0)
@@ -190,6 +192,15 @@ def without_training(given: argparse.Namespace) -> None:
     tell("trained encoder, gates and head of the start", mixed, [1.0])
 
 
+def start_of(given: argparse.Namespace) -> Model:
+    """The base without training, as it is trained."""
+    if kind_of(given.base) == "bi-encoder":
+        return new_warm(given.base, encode={"max_length": given.max_length})
+    model = load_model(given.base)
+    encode = model.settings.encode.model_copy(update={"max_length": given.max_length})
+    return replace(model, settings=model.settings.model_copy(update={"encode": encode}))
+
+
 def recipe(given: argparse.Namespace, changes: dict[str, Any], seed: int) -> Recipe:
     listwise = {
         "phase": "listwise",
@@ -207,7 +218,7 @@ def recipe(given: argparse.Namespace, changes: dict[str, Any], seed: int) -> Rec
             "seed": seed,
             "encode": {"max_length": given.max_length},
             "data": {"train": ["train.parquet"], "validation": "dev.parquet"},
-            "phases": [{"phase": "warm"}, listwise | changes],
+            "phases": [*first_settings(given.base)["phases"], listwise | changes],
         }
     )
 
