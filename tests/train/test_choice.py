@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 
 from invented import invent
-from secondlook.train import choice
+from secondlook.model.network import new_warm
+from secondlook.train import choice, estimate
 from secondlook.train.estimate import PhasePlan, Plan, validations
-from secondlook.train.groups import write_groups
+from secondlook.train.groups import Groups, write_groups
 from secondlook.train.recipe import DataSettings
 from secondlook.train.run import job
+from secondlook.train.validation import Validation
 
 
 @pytest.fixture
@@ -55,3 +60,18 @@ def test_a_training_too_short_to_be_of_use_is_refused_with_what_it_would_take(wo
     assert short.value.seconds == pytest.approx(3 * 30 + 2 * 50 * 0.1)
     recipe, _ = choice.fitted(work, short.value.seconds + 5)
     assert recipe.phases[-1].max_steps >= 3
+
+
+@pytest.mark.parametrize("seconds", [0.001, 10.0])
+def test_validation_is_estimated_by_its_pairs_however_slow_one_is(work, base, monkeypatch, seconds):
+    """Where a single query takes long, it alone is tried: its pairs count there, too."""
+    now = [0.0]
+    monkeypatch.setattr(estimate, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(
+        Validation, "__call__", lambda self, _: now.append(now.pop() + seconds * len(self))
+    )
+    listwise, groups = work.recipe.phases[-1], Groups([work.data.validate])
+    cpu = torch.device("cpu")
+    found = estimate._validation_seconds(work, listwise, new_warm(str(base)), cpu, 30)
+    pairs = len(Validation(groups, "nDCG@10"))
+    assert found == pytest.approx(seconds * pairs * validations(listwise, 30))

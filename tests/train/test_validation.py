@@ -46,3 +46,22 @@ def test_it_is_the_mean_over_judged_queries():
 def test_only_the_first_queries_where_a_limit_is_set():
     groups = [group("a", (1, 0)), group("b", (0, 1))]
     assert Validation(groups, "RR@10", limit=1)(ByName()) == pytest.approx(0.5)
+
+
+class Counting(ByName):
+    scored = 0
+
+    def score(self, pairs):
+        self.scored += len(pairs)
+        return super().score(pairs)
+
+
+def test_where_no_candidate_is_relevant_none_is_scored():
+    """Its order is worth nothing whatever it is; what the first stage missed still counts."""
+    groups = [group("a", (0, -1), missed=(1,)), group("b", (1, 0)), group("c", (0, 0))]
+    validation, ranker = Validation(groups, "nDCG@10"), Counting()
+    assert validation.per_query(ranker) == {"a": 0, "b": pytest.approx(1 / log2(3)), "c": 0}
+    assert ranker.scored == len(validation) == 2
+    assert len(validation.rankings(ranker)) == 3, "a run has all"
+    assert ranker.scored == 8
+    assert validation.first(5).per_query(ranker) == {"b": pytest.approx(1 / log2(3))}

@@ -188,17 +188,17 @@ def _validation_seconds(
     precision = precision_of(settings.precision, device)
     ranker = ranker_of(model, None, device, precision)
     job.watch.say(f"{settings.phase}: trying its validation")
-    seconds = _seconds_to_validate(Validation(groups, settings.measure, 1), ranker)
-    if seconds * _TRIED_QUERIES < _TRIED_SECONDS:
-        some = Validation(groups, settings.measure, _TRIED_QUERIES)
-        seconds = _seconds_to_validate(some, ranker) / len(some)
-    return seconds * len(whole) * validations(settings, steps)
+    one = whole.first(1)
+    pair = _seconds_per_pair(one, ranker)
+    if pair * len(one) * _TRIED_QUERIES < _TRIED_SECONDS:
+        pair = _seconds_per_pair(whole.first(_TRIED_QUERIES), ranker)
+    return pair * len(whole) * validations(settings, steps)
 
 
-def _seconds_to_validate(some: Validation, ranker: Ranker) -> float:
+def _seconds_per_pair(some: Validation, ranker: Ranker) -> float:
     began = time.perf_counter()
     some(ranker)
-    return time.perf_counter() - began
+    return (time.perf_counter() - began) / max(1, len(some))
 
 
 def validations(settings: RankingPhase, steps: int) -> int:

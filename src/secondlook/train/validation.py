@@ -55,10 +55,15 @@ class Validation:
             if limit is not None and len(self._groups) == limit:
                 break
         self._qrels = {group.query.id: _grades(group) for group in self._groups}
+        self._scored = [group for group in self._groups if max(group.measured, default=0) > 0]
 
     def __len__(self) -> int:
-        """How many pairs are scored."""
-        return sum(len(group.documents) for group in self._groups)
+        """How many pairs are scored for the measure."""
+        return sum(len(group.documents) for group in self._scored)
+
+    def first(self, queries: int) -> Validation:
+        """Of the first queries that are scored."""
+        return Validation(self._scored[:queries], self.measure)
 
     def __call__(self, ranker: Scores) -> float:
         """The mean of the measure."""
@@ -74,27 +79,39 @@ class Validation:
         return Validated(evaluation.means[self.measure], dict(evaluation.per_query[self.measure]))
 
     def _evaluated(self, ranker: Scores) -> Evaluation:
-        return self.measured(self.rankings(ranker))
+        """Where no candidate is relevant every order is worth the same: none is scored."""
+        made = {ranking.query_id: ranking for ranking in _ranked(self._scored, ranker)}
+        unranked = (Ranking.of(group.query.id, _unscored(group)) for group in self._groups)
+        return self.measured([made.get(as_given.query_id, as_given) for as_given in unranked])
 
     def measured(self, rankings: Sequence[Ranking]) -> Evaluation:
         """The measure of rankings that were made before."""
         return evaluate(self._qrels, rankings, [self.measure])
 
     def rankings(self, ranker: Scores) -> list[Ranking]:
-        """Each query's documents in the ranker's order; several processes score a share each."""
-        pairs = [(group.query, one) for group in self._groups for one in group.documents]
-        own = pairs[processes.rank() :: processes.count()]
-        made: list[float] = []
-        for start in range(0, len(own), _PAIRS_AT_ONCE):
-            made += ranker.score(own[start : start + _PAIRS_AT_ONCE]).tolist()
-        scores = [0.0] * len(pairs)
-        for rank, share in enumerate(processes.gather(made)):
-            scores[rank :: processes.count()] = share
-        given = iter(scores)
-        return [
-            Ranking.of(group.query.id, [Hit(one.id, next(given)) for one in group.documents])
-            for group in self._groups
-        ]
+        """Each query's documents in the ranker's order."""
+        return _ranked(self._groups, ranker)
+
+
+def _ranked(groups: Sequence[Group], ranker: Scores) -> list[Ranking]:
+    """Their documents in the ranker's order; several processes score a share each."""
+    pairs = [(group.query, one) for group in groups for one in group.documents]
+    own = pairs[processes.rank() :: processes.count()]
+    made: list[float] = []
+    for start in range(0, len(own), _PAIRS_AT_ONCE):
+        made += ranker.score(own[start : start + _PAIRS_AT_ONCE]).tolist()
+    scores = [0.0] * len(pairs)
+    for rank, share in enumerate(processes.gather(made)):
+        scores[rank :: processes.count()] = share
+    given = iter(scores)
+    return [
+        Ranking.of(group.query.id, [Hit(one.id, next(given)) for one in group.documents])
+        for group in groups
+    ]
+
+
+def _unscored(group: Group) -> list[Hit]:
+    return [Hit(one.id, float(-place)) for place, one in enumerate(group.documents)]
 
 
 def _grades(group: Group) -> dict[str, int]:
