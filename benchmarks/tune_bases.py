@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[7])
     parser.add_argument("--minutes", type=float, default=26.0)
     parser.add_argument("--depth", type=int, default=50)
-    parser.add_argument("--dev", type=int, default=60)
+    parser.add_argument("--dev", type=int, default=200)
     parser.add_argument("--test", type=int, default=200)
     parser.add_argument("--table", action="store_true", help="print what is done as a table")
     given = parser.parse_args()
