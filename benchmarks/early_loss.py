@@ -58,6 +58,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "adam-beta2-98": {"adam": {"adam_beta2": 0.98}},
     "adam-eps-1e-6": {"adam": {"adam_epsilon": 1e-6}},
     "scale-and-average": {"fit_score_scale": True, "average": 0.9},
+    "scale-and-5e-6": {"fit_score_scale": True, "learning_rate": 5e-6},
     "scale-and-still": {
         "fit_score_scale": True,
         "scalar_learning_rate": STILL,
