@@ -53,12 +53,13 @@ def cases(cells: Iterable[tuple[str, str, Path]], output: Path) -> Iterator[str]
         if not kept.is_file() and all(trained(folder, one) for one in WITHOUT_AND_WITH):
             rows = list(looked_at(folder, output, setting, domain))
             write_at_once(kept, json.dumps(rows, indent=1) + "\n")
-        for row in json.loads(kept.read_text("utf-8")) if kept.is_file() else ():
+        if not kept.is_file():
+            continue
+        for row in json.loads(kept.read_text("utf-8")):
             yield f"| {setting}, {domain} | {' | '.join(row)} |"
-        if kept.is_file():
-            for word, _, _ in CASES.values():
-                name = picture(setting, domain, word)
-                drawn.append(f"![Attention, {setting}, {domain}, {word}](pictures/{name})\n")
+        for word, _, _ in CASES.values():
+            name = picture(setting, domain, word)
+            drawn.append(f"![Attention, {setting}, {domain}, {word}](pictures/{name})\n")
     yield ""
     yield from drawn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from secondlook.data import CorpusStore
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.train.groups import Group
     from secondlook.train.mine import Counts, MineSettings
     from secondlook.types import Corpus, Qrels, Query, Ranking, Retriever
 
@@ -104,7 +105,6 @@ class _Job:
 
 def _here(job: _Job) -> Counts:
     """In this process, as the rankings come."""
-    from secondlook.train.groups import write_groups
     from secondlook.train.mine import Miner
 
     with _texts(job) as texts:
@@ -113,8 +113,25 @@ def _here(job: _Job) -> Counts:
         groups = job.progress.track(
             miner.groups(rankings), "mining", "queries", total=len(job.queries)
         )
-        write_groups(job.output, groups, about={"corpus": texts.fingerprint, **job.about})
+        _write(job, groups, texts.fingerprint)
     return miner.counts
+
+
+def _write(job: _Job, groups: Iterable[Group], fingerprint: str) -> None:
+    """Raises SecondlookError where there is none."""
+    from secondlook.errors import SecondlookError
+    from secondlook.train.groups import write_groups
+
+    rest = iter(groups)
+    first = next(rest, None)
+    if first is None:
+        begin, end = job.settings.ranks
+        raise SecondlookError(
+            "nothing to learn from: no query has a positive and a negative, with candidates of "
+            f"ranks {begin} to {end}. Look whether the judgments are of this corpus, and whether "
+            "the index has its language (secondlook index --language)"
+        )
+    write_groups(job.output, chain([first], rest), about={"corpus": fingerprint, **job.about})
 
 
 def _on_ray(job: _Job, address: str) -> Counts:
@@ -127,7 +144,6 @@ def _on_ray(job: _Job, address: str) -> Counts:
     from secondlook.scale.mine import mined, miner
     from secondlook.scale.parts import Parts
     from secondlook.scale.ray_job import run
-    from secondlook.train.groups import write_groups
     from secondlook.train.mine import Counts
 
     index = Path(job.corpus).absolute()
@@ -148,7 +164,7 @@ def _on_ray(job: _Job, address: str) -> Counts:
         advance(_AT_ONCE * (count - len(missing)))
         run(address, missing, partial(miner, index, job.settings), advance=advance)
     groups = mined(parts.results(count), counts)
-    write_groups(job.output, groups, about={"corpus": fingerprint, **job.about})
+    _write(job, groups, fingerprint)
     parts.remove()
     return counts
 

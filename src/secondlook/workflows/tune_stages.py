@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from secondlook.train.budget import Clock
 
 MINED = 100
-"""Candidates of a training query, at least: of fewer, hardly a positive is among them."""
+"""Candidates of a training query, at least: few positives are among fewer."""
 
 
 class _Summarised(Protocol):
@@ -241,7 +241,6 @@ class Tuning(TuneFiles):
         from secondlook.workflows.mine import mine
         from secondlook.workflows.tune_budget import VALIDATED
 
-        self._check_found()
         (self.results / "groups").mkdir(exist_ok=True)
         for part, last in {"train": self.mined, "dev": VALIDATED}.items():
             groups = self.results / "groups" / f"{part}.parquet"
@@ -258,22 +257,6 @@ class Tuning(TuneFiles):
                     progress=self.progress,
                 )
                 self.progress.say(f"{groups}: {mined.summary()}")
-
-    def _check_found(self) -> None:
-        """Raises SecondlookError where the first stage finds nothing relevant to learn from."""
-        from secondlook.data import read_qrels, read_run
-        from secondlook.errors import SecondlookError
-
-        qrels = read_qrels(self.used("train"))
-        for ranking in read_run(self.candidates("train")):
-            grades = qrels.get(ranking.query_id, {})
-            if any(grades.get(hit.doc_id, 0) > 0 for hit in ranking.hits[: self.mined]):
-                return
-        raise SecondlookError(
-            f"no training query has a relevant document among its first {self.mined} candidates: "
-            "there is nothing to learn or to re-rank. Look whether the judgments are of this "
-            "corpus, and whether the index has its language (secondlook index --language)"
-        )
 
     def _candidates(self) -> list[str]:
         """The base and what training made of it, unless training itself kept the base's weights.
