@@ -22,7 +22,7 @@ docs:  ## the site, into site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src mkdocs build --strict --quiet
 
 test:
-	$(pytest)
+	$(pytest) --durations 60 --durations-min 2
 
 package:  ## wheel and sdist, checked, with a bill of materials; needs `pip install --group release`
 	python release/check.py dist

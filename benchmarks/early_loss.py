@@ -59,6 +59,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "adam-eps-1e-6": {"adam": {"adam_epsilon": 1e-6}},
     "scale-and-average": {"fit_score_scale": True, "average": 0.9},
     "scale-and-5e-6": {"fit_score_scale": True, "learning_rate": 5e-6},
+    "scale-and-5e-5": {"fit_score_scale": True, "learning_rate": 5e-5},
+    "scale-and-1e-4": {"fit_score_scale": True, "learning_rate": 1e-4},
     "scale-and-still": {
         "fit_score_scale": True,
         "scalar_learning_rate": STILL,
