@@ -110,6 +110,9 @@ def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch
     assert told["gain"] in done.stdout
     page = (out / "report.html").read_text()
     assert "not trained: too little time" in page
+    alone = bool(fused) and fused["weight"] == 1
+    for text in (told["gain"], page):
+        assert ("Search without the re-ranker" in text) == alone
     raw = (out / "stages" / "experiment.toml").read_text()
     assert "raw = [" in raw
 

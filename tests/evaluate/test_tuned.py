@@ -31,9 +31,9 @@ GOOD = run("good", [2 + n % 3 for n in range(60)])
 BEST = run("best", [1 + n % 2 for n in range(60)])
 
 
-def compared(untuned, tuned):
+def compared(untuned, tuned, **more):
     rng = np.random.default_rng(0)
-    return compare_tuned(QRELS, BM25, untuned, tuned, ["nDCG@10"], rng=rng)
+    return compare_tuned(QRELS, BM25, untuned, tuned, ["nDCG@10"], rng=rng, **more)
 
 
 def test_all_three_pairs_are_tested_and_corrected_together():
@@ -57,6 +57,13 @@ def test_where_tuning_did_not_help_that_is_said(untuned, tuned, words):
     found = compared(untuned, tuned)
     assert found.tuned.verdict == "helps"  # against BM25
     assert words in found.gain_sentence()
+
+
+def test_a_gain_that_is_the_first_stages_is_said_to_be():
+    assert "without the re-ranker" not in compared(GOOD, BEST).gain_sentence()
+    words = compared(GOOD, BEST, first_stage_alone=True).gain_sentence()
+    assert words.startswith("tuning helped: ")
+    assert words.endswith(". Search without the re-ranker, and save its time")
 
 
 def test_one_ranker_is_compared_once():

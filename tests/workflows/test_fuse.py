@@ -41,7 +41,9 @@ def test_a_fusion_is_tuned_stored_and_cleared(given, capsys):
     tried = tune(dry_run=True, progress=lambda *step: seen.append(step))
     assert (tried.tuned.first, tried.tuned.queries) == (1.0, 6)
     assert tried.tuned.ranker < tried.tuned.first
-    assert tried.summary().endswith("(not stored)")
+    assert tried.summary().endswith(
+        "the first stage alone; the re-ranker's scores have no weight (not stored)"
+    )
     assert open_checkpoint(ranker).settings == before
     stored = tune(curve=str(given / "curve.svg"))
     fusion = open_checkpoint(ranker).settings.fusion

@@ -28,6 +28,10 @@ _WORDS = {
     "hurts": "tuning HURT: the tuned ranker is worse than the untuned one",
     "cannot tell": "the tuned ranker is not shown to be better than the untuned one",
 }
+_FIRST_STAGE_ALONE = (
+    "But this order is the first stage's: on the validation queries its scores alone ranked best, "
+    "so the re-ranker's have no weight. Search without the re-ranker, and save its time"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class TunedComparison:
     """The untuned ranker, if it is another, and the tuned one, each against the first stage."""
     gain: Comparisons | None
     """The tuned ranker against the untuned one; None where they are the same."""
+    first_stage_alone: bool = False
+    """Whether the tuned ranker's fusion gives all weight to the first stage."""
 
     @property
     def tuned(self) -> Comparison:
@@ -49,7 +55,8 @@ class TunedComparison:
         if self.gain is None:
             return _SAME
         (run,) = self.gain.runs
-        return f"{_WORDS[run.verdict]}: {sentence(run, self.gain).partition(': ')[2]}"
+        found = f"{_WORDS[run.verdict]}: {sentence(run, self.gain).partition(': ')[2]}"
+        return f"{found}. {_FIRST_STAGE_ALONE}" if self.first_stage_alone else found
 
 
 def compare_tuned(
@@ -61,6 +68,7 @@ def compare_tuned(
     *,
     rng: np.random.Generator | None = None,
     texts: Mapping[str, str] | None = None,
+    first_stage_alone: bool = False,
 ) -> TunedComparison:
     """Test all pairs of the three runs, or of two where the tuned ranker is the untuned one."""
     if untuned is None:
@@ -69,7 +77,7 @@ def compare_tuned(
     both = compare(qrels, first_stage, [untuned, tuned], measures, rng=rng, texts=texts)
     gain = compare(qrels, untuned, [tuned], measures, rng=rng, texts=texts)
     corrected = corrected_over_all([both, gain])
-    return TunedComparison(corrected[0], corrected[1])
+    return TunedComparison(corrected[0], corrected[1], first_stage_alone)
 
 
 def corrected_over_all(families: Sequence[Comparisons]) -> list[Comparisons]:

@@ -96,6 +96,11 @@ class FusionSettings(Settings):
     scale: Literal["min-max", "z", "ranks", "raw"] = "min-max"
     """`raw` takes both scores as they are."""
 
+    @property
+    def first_stage_alone(self) -> bool:
+        """Whether the ranker's own scores have no weight."""
+        return self.weight == 1
+
 
 class Phase(Settings):
     """A step of training that made this checkpoint from the one before."""

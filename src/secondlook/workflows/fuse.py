@@ -60,11 +60,10 @@ class FusionResult:
         ]
         for name, own in tuned.poolings.items():
             lines.append(f"    {name:<34} re-ranker {own['ranker']:.4f}  fused {own['fused']:.4f}")
-        chosen = (
-            f"{self.weight:.2f} first-stage weight, scale {self.scale}"
-            if tuned.way.fusion
-            else "the re-ranker alone"
-        )
+        chosen = {
+            0.0: "the re-ranker alone",
+            1.0: "the first stage alone; the re-ranker's scores have no weight",
+        }.get(self.weight, f"{self.weight:.2f} first-stage weight, scale {self.scale}")
         pooled = f", windows pooled by {self.pooling}" if tuned.way.pooling else ""
         lines.append(f"{self.ranker}: {chosen}{pooled}{'' if self.stored else ' (not stored)'}")
         if self.calibration_dropped:

@@ -120,12 +120,23 @@ def _compared(
     """The new run alone, as a comparison of all runs finds it, and what tuning itself brought."""
     from secondlook.evaluate.compare import compare
     from secondlook.evaluate.tuned import compare_tuned
+    from secondlook.model.checkpoint import open_checkpoint
     from secondlook.workflows.experiment import rankings
 
     texts = {query.id: query.text for query in queries}
     if about.untuned:
         untuned = "untuned", rankings(about.untuned, qrels)
-        tests = compare_tuned(qrels, base, untuned, new, about.measures, rng=rng, texts=texts)
+        fusion = open_checkpoint(about.ranker).settings.fusion if about.ranker else None
+        tests = compare_tuned(
+            qrels,
+            base,
+            untuned,
+            new,
+            about.measures,
+            rng=rng,
+            texts=texts,
+            first_stage_alone=fusion is not None and fusion.first_stage_alone,
+        )
         return replace(tests.first_stage, runs=(tests.tuned,)), tests.gain_sentence()
     others = [(path, rankings([path], qrels)) for path in about.others]
     found = compare(qrels, base, [*others, new], about.measures, rng=rng, texts=texts)

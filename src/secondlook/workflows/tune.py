@@ -70,6 +70,7 @@ class TuneResult:
             "bases": dict(self.bases),
             "comparison": self.comparison.first_stage.to_dict(),
             "against_untuned": self.comparison.gain and self.comparison.gain.to_dict(),
+            "first_stage_alone": self.comparison.first_stage_alone,
         }
 
 

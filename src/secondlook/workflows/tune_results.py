@@ -156,7 +156,9 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     from secondlook.data import read_qrels, read_queries, read_run
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.tuned import compare_tuned
+    from secondlook.model.checkpoint import open_checkpoint
 
+    fusion = open_checkpoint(tuning.ranker("tuned")).settings.fusion
     shown = {"bm25": "first stage" if tuning.given_index else "bm25"}
     runs = {
         name: (shown.get(name, name), list(read_run(tuning.run(name, "tested"))))
@@ -170,6 +172,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
         _MEASURES,
         rng=np.random.default_rng(0),
         texts={query.id: query.text for query in read_queries(tuning.queries)},
+        first_stage_alone=fusion is not None and fusion.first_stage_alone,
     )
     figures: dict[str, Any] = tests.first_stage.to_dict()
     figures["against_untuned"] = tests.gain.to_dict() if tests.gain else None
