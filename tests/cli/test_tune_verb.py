@@ -19,6 +19,7 @@ from secondlook.evaluate.measures import evaluate
 from secondlook.model.network import new_warm, save_model
 from secondlook.train.budget import Clock
 from secondlook.train.groups import Groups
+from secondlook.workflows.fuse import set_fusion
 from secondlook.workflows.rerank import rerank
 from secondlook.workflows.tune_stages import Tuning
 
@@ -110,11 +111,21 @@ def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch
     assert told["gain"] in done.stdout
     page = (out / "report.html").read_text()
     assert "not trained: too little time" in page
-    alone = bool(fused) and fused["weight"] == 1
-    for text in (told["gain"], page):
-        assert ("Search without the re-ranker" in text) == alone
     raw = (out / "stages" / "experiment.toml").read_text()
     assert "raw = [" in raw
+
+
+@pytest.mark.parametrize(("weight", "said"), [(1.0, True), (0.3, False)])
+def test_a_gain_that_is_the_first_stages_alone_is_said_to_be(data, weight, said):
+    tune(data, "--minutes", "0.1", "--ship")
+    out = data.parent / "out"
+    set_fusion(out / "stages" / "tuned", weight=weight)
+    (out / "report.html").unlink()
+    done = tune(data, "--minutes", "0.1", "--ship")
+    told = json.loads((out / "verdict.json").read_text())
+    assert told["first_stage_alone"] == said
+    for text in (told["gain"], done.stdout, (out / "report.html").read_text()):
+        assert ("Search without the re-ranker" in text) == said
 
 
 def test_it_learns_from_relevant_documents_that_the_first_stage_finds(data):

@@ -96,11 +96,6 @@ class FusionSettings(Settings):
     scale: Literal["min-max", "z", "ranks", "raw"] = "min-max"
     """`raw` takes both scores as they are."""
 
-    @property
-    def first_stage_alone(self) -> bool:
-        """Whether the ranker's own scores have no weight."""
-        return self.weight == 1
-
 
 class Phase(Settings):
     """A step of training that made this checkpoint from the one before."""
@@ -162,6 +157,11 @@ class RankerSettings(Settings):
     def calibrated(self) -> bool:
         """Whether relevance scores were fitted to judgments."""
         return self.calibration is not None and self.calibration.source in JUDGED
+
+    @property
+    def first_stage_alone(self) -> bool:
+        """Whether the ranker's own scores have no weight in the final order."""
+        return self.fusion is not None and self.fusion.weight == 1
 
     @model_validator(mode="after")
     def _check(self) -> Self:

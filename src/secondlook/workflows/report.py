@@ -126,7 +126,7 @@ def _compared(
     texts = {query.id: query.text for query in queries}
     if about.untuned:
         untuned = "untuned", rankings(about.untuned, qrels)
-        fusion = open_checkpoint(about.ranker).settings.fusion if about.ranker else None
+        settings = open_checkpoint(about.ranker).settings if about.ranker else None
         tests = compare_tuned(
             qrels,
             base,
@@ -135,7 +135,7 @@ def _compared(
             about.measures,
             rng=rng,
             texts=texts,
-            first_stage_alone=fusion is not None and fusion.first_stage_alone,
+            first_stage_alone=settings is not None and settings.first_stage_alone,
         )
         return replace(tests.first_stage, runs=(tests.tuned,)), tests.gain_sentence()
     others = [(path, rankings([path], qrels)) for path in about.others]

@@ -158,7 +158,6 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     from secondlook.evaluate.tuned import compare_tuned
     from secondlook.model.checkpoint import open_checkpoint
 
-    fusion = open_checkpoint(tuning.ranker("tuned")).settings.fusion
     shown = {"bm25": "first stage" if tuning.given_index else "bm25"}
     runs = {
         name: (shown.get(name, name), list(read_run(tuning.run(name, "tested"))))
@@ -172,11 +171,12 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
         _MEASURES,
         rng=np.random.default_rng(0),
         texts={query.id: query.text for query in read_queries(tuning.queries)},
-        first_stage_alone=fusion is not None and fusion.first_stage_alone,
+        first_stage_alone=open_checkpoint(tuning.ranker("tuned")).settings.first_stage_alone,
     )
     figures: dict[str, Any] = tests.first_stage.to_dict()
     figures["against_untuned"] = tests.gain.to_dict() if tests.gain else None
     figures["gain"] = tests.gain_sentence()
+    figures["first_stage_alone"] = tests.first_stage_alone
     figures |= {"base": tuning.base, "bases": tuning.tried_bases}
     write_at_once(tuning.output / "verdict.json", json.dumps(figures, indent=2))
     return tests
