@@ -6,7 +6,7 @@ import pytest
 from secondlook.encode.settings import WindowSettings
 from secondlook.errors import MalformedInput, SecondlookError
 from secondlook.rank import Fusion
-from secondlook.score.fusion_choice import Way, read_looks, tune, ways
+from secondlook.score.fusion_choice import Way, choose, read_looks, tune, ways
 from secondlook.score.raw import windows_of
 from secondlook.types import Hit, Ranking
 
@@ -76,6 +76,44 @@ def test_a_ranker_that_is_right_alone_stays_alone():
     qrels = {f"q{number}": {"right": 1} for number in range(10)}
     best, _ = tune(both, qrels, ways(None), "RR@10", folds=5, seed=0).among(lambda _: True)
     assert best == Way(None, None)
+
+
+def curve(best, noise, queries, seed):
+    """Values of all ways on one scale: a parabola over the weight for each query, with noise."""
+    rng, tried = np.random.default_rng(seed), ways(None, ["min-max"])
+    weights = np.array([weight_of(way) for way in tried])
+    tops = best + noise * rng.standard_normal(queries)
+    return tried, 0.8 - (weights[:, None] - tops) ** 2
+
+
+def weight_of(way):
+    return way.fusion.weight if way.fusion else 0.0
+
+
+def test_a_weight_of_few_queries_is_near_that_of_many():
+    """Nearer than the best weight of those queries, which is the one that luck favours."""
+
+    def error(pick):
+        found = []
+        for seed in range(40):
+            tried, values = curve(0.3, 0.0, 30, seed)
+            values = values + 0.2 * np.random.default_rng(seed).standard_normal(values.shape)
+            found.append(abs(weight_of(tried[pick(tried, values)]) - 0.3))
+        return np.mean(found)
+
+    bagged = error(lambda tried, values: choose(tried, values, seed=0))
+    assert bagged < 0.8 * error(lambda _, values: values.mean(axis=1).argmax())
+
+
+@pytest.mark.parametrize(("top", "weight"), [(-0.5, 0.0), (1.5, 1.0), (0.5, 0.5)])
+def test_where_a_look_is_best_alone_it_stays_alone(top, weight):
+    tried, values = curve(top, 0.01, 50, seed=1)
+    assert weight_of(tried[choose(tried, values, seed=0)]) == weight
+
+
+def test_the_same_queries_choose_the_same_way():
+    tried, values = curve(0.4, 0.3, 25, seed=2)
+    assert len({choose(tried, values, seed=3) for _ in range(3)}) == 1
 
 
 def test_the_pooling_that_suits_the_documents_is_found():

@@ -41,8 +41,8 @@ def tune(
     scale: Annotated[
         list[str] | None,
         typer.Option(
-            help="Normalisation to try: min-max, z, ranks or raw; repeat for several; default: all "
-            "but raw."
+            help="Normalisation to try: min-max, z, ranks or raw; repeat for several; default: "
+            "min-max and z."
         ),
     ] = None,
     dry_run: Annotated[
@@ -52,11 +52,11 @@ def tune(
 ) -> None:
     """Tune the fusion of first-stage and re-ranking scores, and store it with the re-ranker.
 
-    Tries weights of the first-stage score with three normalisations (min-max, z-score, reciprocal
-    rank) and, for a re-ranker that reads documents in windows, several poolings. The reported
-    figures are cross-validated. A fusion is kept only if it beats both of its inputs by more than
-    two standard errors; otherwise the better input is used alone. `rerank`, `search` and `serve`
-    then apply what was stored.
+    Tries weights of the first-stage score with two normalisations (min-max, z-score) and, for a
+    re-ranker that reads documents in windows, several poolings. The weight is the mean of those
+    that are best for queries drawn anew (bagging), which few queries suffice for; where the first
+    stage alone is better than that, it is used alone. The reported figures are cross-validated.
+    `rerank`, `search` and `serve` then apply what was stored.
 
     [bold]Examples[/bold]
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -18,32 +20,38 @@ class Tuned:
     """A choice by cross-validation over queries."""
 
     best: int
-    """The candidate that is best over all queries."""
+    """The candidate that is chosen by all queries."""
     held_out: Floats  # [queries]
-    """What each query reached with the candidate that was best on the other folds' queries."""
+    """What each query reached with the candidate that the other folds' queries chose."""
 
 
 def cross_validate(
-    values: Floats, simple: NDArray[np.bool_], folds: int, rng: np.random.Generator
+    values: Floats, choose: Callable[[Floats], int], folds: int, rng: np.random.Generator
 ) -> Tuned:
-    """Choose among candidates by their mean over queries; queries are dealt into folds at random.
+    """Choose among candidates by `choose`; queries are dealt into folds at random.
 
-    `values` are a measure's: [candidates, queries]. The best of the `simple` candidates is left
-    only for one whose mean is better by more than two standard errors of the difference: the
-    best of many candidates looks better than it is. Of equals, the first.
+    `values` are a measure's: [candidates, queries].
     """
     queries = values.shape[1]
     fold = rng.permutation(np.arange(queries) % folds)
     held_out = np.empty(queries)
     for number in range(min(folds, queries)):
         out = fold == number
-        held_out[out] = values[_choose(values[:, ~out], simple), out]
-    return Tuned(_choose(values, simple), held_out)
+        held_out[out] = values[choose(values[:, ~out]), out]
+    return Tuned(choose(values), held_out)
 
 
-def _choose(values: Floats, simple: NDArray[np.bool_]) -> int:
-    means = values.mean(axis=1).round(12)  # equals but for rounding are equal
-    best, plain = int(means.argmax()), int(np.where(simple, means, -np.inf).argmax())
-    gains = values[best] - values[plain]
+def best_of(values: Floats) -> int:
+    """The candidate with the best mean; of equals, the first."""
+    return int(values.mean(axis=1).round(12).argmax())  # equals but for rounding are equal
+
+
+def surely_better_than_first(values: Floats) -> int:
+    """The first candidate, unless another is better by more than two standard errors.
+
+    The best of many candidates looks better than it is.
+    """
+    best = best_of(values)
+    gains = values[best] - values[0]
     error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
-    return best if gains.mean() > 2 * error else plain
+    return best if gains.mean() > 2 * error else 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from secondlook.encode.windows import pool
 from secondlook.errors import SecondlookError, UnknownName
-from secondlook.evaluate.cross_validation import cross_validate
+from secondlook.evaluate.cross_validation import best_of, cross_validate
 from secondlook.evaluate.measures import depth_of, evaluate, refuse_strangers
 from secondlook.evaluate.significance import t_test
 from secondlook.model.settings import FusionSettings
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from secondlook.model.settings import RankerSettings
     from secondlook.types import Qrels
 
-SCALES: tuple[Scale, ...] = ("min-max", "z", "ranks")
-"""Those that are tried unless others are named; `raw` would tie a ranker to one engine's scores."""
+SCALES: tuple[Scale, ...] = ("min-max", "z")
+"""Those that are tried unless others are named: `ranks` lost wherever it was measured, and `raw`
+would tie a ranker to one engine's scores."""
 WEIGHTS = tuple(step / 20 for step in range(1, 21))
+_RESAMPLES = 200
+"""Of the queries, each of which has a best weight."""
 _SIMPLE = ("max", "first", "mean")
 _TOP = (2, 3, 5)
 """How many of a document's best windows count, with equal weights or with 1, 1/2, 1/3, …"""
@@ -75,11 +78,11 @@ class Tuning:
 
         Queries are dealt into the same folds at every call.
         """
-        chosen = [place for place, way in enumerate(self.ways) if wanted(way)]
-        rng = np.random.default_rng(self.seed)
-        simple = np.array([self.ways[place].simple for place in chosen])
-        tuned = cross_validate(self.values[chosen], simple, self.folds, rng)
-        return self.ways[chosen[tuned.best]], tuned
+        places = [place for place, way in enumerate(self.ways) if wanted(way)]
+        own, rng = [self.ways[place] for place in places], np.random.default_rng(self.seed)
+        choice = partial(choose, own, seed=self.seed)
+        tuned = cross_validate(self.values[places], choice, self.folds, rng)
+        return own[tuned.best], tuned
 
     def best(self) -> TunedFusion:
         """The way to take, beside the first stage and the ranker alone."""
@@ -189,6 +192,45 @@ def ways(windows: WindowSettings | None, scales: Sequence[Scale] = SCALES) -> li
     """Every way that is tried, the simplest first: the ranker alone, then with the first stage."""
     fusions = [None, *(Fusion(weight, scale) for scale in scales for weight in WEIGHTS)]
     return [Way(pooling, fusion) for pooling in _poolings(windows) for fusion in fusions]
+
+
+def choose(own: Sequence[Way], values: NDArray[np.float64], *, seed: int) -> int:
+    """Which of these ways to take, by what each query reaches: [ways, queries].
+
+    For each pooling and scale, the weight is the mean of those that are best for queries drawn
+    anew (bagging): the best weight of a few queries is half luck, which the mean is not. Of these
+    the best is taken, unless the first stage is better alone.
+    """
+    queries = values.shape[1]
+    rng = np.random.default_rng(seed)
+    times = rng.multinomial(queries, np.full(queries, 1 / queries), _RESAMPLES)
+    drawn = (values @ times.T).round(9)  # [ways, resamples]
+    places = []
+    for curve in _curves(own):
+        weights = np.array([_weight(own[place]) for place in curve])
+        mean = weights[drawn[curve].argmax(axis=0)].mean()
+        places.append(curve[int(abs(weights - mean).argmin())])
+    # The ranker alone is where a curve begins: that it is best for these queries may be luck too.
+    first_alone = [place for place, way in enumerate(own) if way.simple and way.fusion is not None]
+    places = [*places, *first_alone] if places else list(range(len(own)))
+    places.sort(key=lambda place: not own[place].simple)  # of equals, one look alone
+    return places[best_of(values[places])]
+
+
+def _curves(own: Sequence[Way]) -> list[list[int]]:
+    """The places of ways that differ in nothing but the weight, which rises from 0."""
+    curves: dict[tuple[WindowSettings | None, Scale], list[int]] = {}
+    for place, way in enumerate(own):
+        if way.fusion is not None:
+            curves.setdefault((way.pooling, way.fusion.scale), []).append(place)
+    alone = {way.pooling: place for place, way in enumerate(own) if way.fusion is None}
+    return [
+        [alone[pooling], *places] for (pooling, _), places in curves.items() if pooling in alone
+    ]
+
+
+def _weight(way: Way) -> float:
+    return way.fusion.weight if way.fusion is not None else 0.0
 
 
 def tune(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from secondlook.retrieve.hybrid import FirstStageChoice
     from secondlook.types import Qrels, Ranking
 
+_SCALES: tuple[Scale, ...] = ("min-max", "z", "ranks")
 _FEEDBACK = 0.3
 """The middle of the good region, found on TREC DL 2021 (docs/results/training.md)."""
 
@@ -112,15 +113,15 @@ def compare_first_stages(
     """The best of BM25's rankings, the vectors' and their fusions, and its p-value against BM25."""
     import numpy as np
 
-    from secondlook.evaluate.cross_validation import cross_validate
+    from secondlook.evaluate.cross_validation import cross_validate, surely_better_than_first
     from secondlook.evaluate.measures import refuse_strangers
     from secondlook.evaluate.significance import t_test
     from secondlook.rank.fusion import BothScores, Fusion
     from secondlook.retrieve.hybrid import FirstStageChoice
-    from secondlook.score.fusion_choice import SCALES, WEIGHTS, values_by_fusion, values_of
+    from secondlook.score.fusion_choice import WEIGHTS, values_by_fusion, values_of
 
     refuse_strangers(qrels, words)
-    fusions = [Fusion(weight, scale) for scale in SCALES for weight in WEIGHTS if weight < 1]
+    fusions = [Fusion(weight, scale) for scale in _SCALES for weight in WEIGHTS if weight < 1]
     tried = [FirstStageChoice(by="bm25"), FirstStageChoice(by="vectors")]
     tried += [FirstStageChoice(weight=one.weight, scale=one.scale) for one in fusions]
 
@@ -130,8 +131,8 @@ def compare_first_stages(
 
     rows = [values_of(words, qrels, measure), values_of(near, qrels, measure)]
     scores = np.array([*rows, *values_by_fusion(joined, fusions, qrels, measure, k)])
-    simple = np.arange(len(tried)) == 0
-    tuned = cross_validate(scores, simple, folds, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    tuned = cross_validate(scores, surely_better_than_first, folds, rng)
     reciprocal = 2 + fusions.index(Fusion(0.5, "ranks"))
     figures = {
         "BM25": scores[0].mean(),

@@ -106,10 +106,11 @@ def tune_fusion(
 ) -> FusionResult:
     """Tune weight, scale and pooling by cross-validation, and store them with the ranker.
 
-    `first` is the first-stage run, `raw` the same with the ranker's raw scores. A fusion is kept
-    only if it beats both of its inputs by more than two standard errors. With `curve`, a picture
-    of the measure over the weight is written; with `dry_run`, the ranker is not modified. `scales`
-    are the normalisations to try (min-max, z, ranks, raw); by default all but raw.
+    `first` is the first-stage run, `raw` the same with the ranker's raw scores. The weight is
+    the mean of those that are best for queries drawn anew; where the first stage alone is
+    better than that, it is used alone. With `curve`, a picture of the measure over the weight is
+    written; with `dry_run`, the ranker is not modified. `scales` are the normalisations to try
+    (min-max, z, ranks, raw); by default min-max and z.
     """
     from secondlook.data import read_qrels, read_run
     from secondlook.model.checkpoint import changing_settings, open_checkpoint, write_settings
