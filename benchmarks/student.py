@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--teacher", required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--student", help="to go on from, with all its layers")
     parser.add_argument("--queries", type=int, default=12_000)
     parser.add_argument("--pool", type=int, default=50)
     parser.add_argument("--depth", type=int, default=8)
@@ -68,8 +69,8 @@ def main() -> None:
             given.work / "queries.jsonl",
             given.work / "student",
             teacher=given.teacher,
-            student=given.teacher,
-            student_layers=given.layers,
+            student=given.student or given.teacher,
+            student_layers=None if given.student else given.layers,
             loss=given.loss,
             pool=given.pool,
             depth=given.depth,
