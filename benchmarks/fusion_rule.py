@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+TRIED = ways(None)
 ALL = ways(None, ("min-max", "z", "ranks"))  # the first is the re-ranker alone
-OURS = [place for place, way in enumerate(ALL) if way in ways(None)]
+OURS = [ALL.index(way) for way in TRIED]
 SIMPLE = np.array([way.simple for way in ALL])
 
 
@@ -79,7 +80,7 @@ def divided(values: Floats, count: int, times: int) -> dict[str, float]:
 
 
 def bagged(known: Floats) -> int:
-    return OURS[choose([ALL[place] for place in OURS], known[OURS], seed=0)]
+    return OURS[choose(TRIED, known[OURS], seed=0)]
 
 
 def input_alone(known: Floats) -> int:

@@ -81,13 +81,9 @@ def test_a_ranker_that_is_right_alone_stays_alone():
 def curve(best, noise, queries, seed):
     """Values of all ways on one scale: a parabola over the weight for each query, with noise."""
     rng, tried = np.random.default_rng(seed), ways(None, ["min-max"])
-    weights = np.array([weight_of(way) for way in tried])
+    weights = np.array([way.weight for way in tried])
     tops = best + noise * rng.standard_normal(queries)
     return tried, 0.8 - (weights[:, None] - tops) ** 2
-
-
-def weight_of(way):
-    return way.fusion.weight if way.fusion else 0.0
 
 
 def test_a_weight_of_few_queries_is_near_that_of_many():
@@ -98,7 +94,7 @@ def test_a_weight_of_few_queries_is_near_that_of_many():
         for seed in range(40):
             tried, values = curve(0.3, 0.0, 30, seed)
             values = values + 0.2 * np.random.default_rng(seed).standard_normal(values.shape)
-            found.append(abs(weight_of(tried[pick(tried, values)]) - 0.3))
+            found.append(abs(tried[pick(tried, values)].weight - 0.3))
         return np.mean(found)
 
     bagged = error(lambda tried, values: choose(tried, values, seed=0))
@@ -108,7 +104,7 @@ def test_a_weight_of_few_queries_is_near_that_of_many():
 @pytest.mark.parametrize(("top", "weight"), [(-0.5, 0.0), (1.5, 1.0), (0.5, 0.5)])
 def test_where_a_look_is_best_alone_it_stays_alone(top, weight):
     tried, values = curve(top, 0.01, 50, seed=1)
-    assert weight_of(tried[choose(tried, values, seed=0)]) == weight
+    assert tried[choose(tried, values, seed=0)].weight == weight
 
 
 def test_the_same_queries_choose_the_same_way():

@@ -49,9 +49,14 @@ class Way:
     fusion: Fusion | None
 
     @property
+    def weight(self) -> float:
+        """Of the first stage's score; 0 where the ranker's is used alone."""
+        return self.fusion.weight if self.fusion is not None else 0.0
+
+    @property
     def simple(self) -> bool:
         """Whether one of the looks decides alone."""
-        return self.fusion is None or self.fusion.weight == 1
+        return self.weight in (0, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +91,7 @@ class Tuning:
 
     def best(self) -> TunedFusion:
         """The way to take, beside the first stage and the ranker alone."""
-        _, first = self.among(lambda way: way.simple and way.fusion is not None)
+        _, first = self.among(lambda way: way.weight == 1)
         _, alone = self.among(lambda way: way.fusion is None)
         way, fused = self.among(lambda _: True)
         better = max(first.held_out, alone.held_out, key=lambda values: values.mean())
@@ -207,11 +212,11 @@ def choose(own: Sequence[Way], values: NDArray[np.float64], *, seed: int) -> int
     drawn = (values @ times.T).round(9)  # [ways, resamples]
     places = []
     for curve in _curves(own):
-        weights = np.array([_weight(own[place]) for place in curve])
+        weights = np.array([own[place].weight for place in curve])
         mean = weights[drawn[curve].argmax(axis=0)].mean()
         places.append(curve[int(abs(weights - mean).argmin())])
     # The ranker alone is where a curve begins: that it is best for these queries may be luck too.
-    first_alone = [place for place, way in enumerate(own) if way.simple and way.fusion is not None]
+    first_alone = [place for place, way in enumerate(own) if way.weight == 1]
     places = [*places, *first_alone] if places else list(range(len(own)))
     places.sort(key=lambda place: not own[place].simple)  # of equals, one look alone
     return places[best_of(values[places])]
@@ -227,10 +232,6 @@ def _curves(own: Sequence[Way]) -> list[list[int]]:
     return [
         [alone[pooling], *places] for (pooling, _), places in curves.items() if pooling in alone
     ]
-
-
-def _weight(way: Way) -> float:
-    return way.fusion.weight if way.fusion is not None else 0.0
 
 
 def tune(

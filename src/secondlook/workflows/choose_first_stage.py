@@ -160,6 +160,7 @@ def compare_feedback(
     """
     import numpy as np
 
+    from secondlook.evaluate.cross_validation import surely_better_than_first
     from secondlook.rank.fusion import fuse_rankings
     from secondlook.score.fusion_choice import values_of
 
@@ -169,10 +170,7 @@ def compare_feedback(
             both = zip(words, rankings, strict=True)
             rankings = [fuse_rankings(a, b, choice.fusion, k) for a, b in both]
         rows.append(values_of(rankings, qrels, choice.measure))
-    plain, after = np.array(rows)  # [queries]
-    gains = after - plain
-    error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
-    figures = {"chosen, without feedback": plain.mean(), "chosen, with feedback": after.mean()}
-    told = choice.figures | {name: float(value) for name, value in figures.items()}
-    kept = _FEEDBACK if gains.mean() > 2 * error else 0.0
+    names = ("chosen, without feedback", "chosen, with feedback")
+    told = choice.figures | {name: float(row.mean()) for name, row in zip(names, rows, strict=True)}
+    kept = _FEEDBACK if surely_better_than_first(np.array(rows)) else 0.0
     return choice.model_copy(update={"feedback": kept, "figures": told})

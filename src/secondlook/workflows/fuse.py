@@ -32,8 +32,7 @@ class FusionResult:
     @property
     def weight(self) -> float:
         """Of the first-stage score; 0 where the ranker's is used alone."""
-        fusion = self.tuned.way.fusion
-        return fusion.weight if fusion else 0.0
+        return self.tuned.way.weight
 
     @property
     def scale(self) -> str | None:
