@@ -26,7 +26,7 @@ from secondlook.workflows.mine import mine
 from secondlook.workflows.query_types import predict_types, train_types
 
 SEED = 1
-POSITIVES, NEGATIVES, NEEDED = 4, 10, 7
+POSITIVES, NEGATIVES, NEEDED = 16, 30, 7
 """Of a training query at most; it needs so many negatives, so that all steps have equal pairs."""
 VALIDATION = 80
 
@@ -48,7 +48,7 @@ class Domain:
 
 DOMAINS = {
     "nfcorpus": Domain("nfcorpus", "nfcorpus", None, 2000, "train", ("test", "dev"), None, 20),
-    "squad": Domain("squad", "squad-passage", 6000, 2000, "dev", ("test",), 1000, 10),
+    "squad": Domain("squad", "squad-passage", None, 2000, "dev", ("test",), 1000, 10),
 }
 
 
@@ -140,7 +140,7 @@ def _enough(group: Group) -> bool:
 
 
 def _trimmed(group: Group, rng: Random) -> Group:
-    """With a few of the positives: some queries have a hundred."""
+    """With some of the positives: a query may have hundreds."""
     positives = [at for at, label in enumerate(group.labels) if label > 0]
     kept = set(rng.sample(positives, min(POSITIVES, len(positives))))
     places = [at for at, label in enumerate(group.labels) if label <= 0 or at in kept]

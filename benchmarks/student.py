@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--student", help="to go on from, with all its layers")
+    parser.add_argument("--sets", nargs="+", default=list(LEARNT_FROM), help="to learn from")
     parser.add_argument("--queries", type=int, default=12_000)
     parser.add_argument("--pool", type=int, default=50)
     parser.add_argument("--depth", type=int, default=8)
@@ -92,24 +93,25 @@ def main() -> None:
 def prepared(given: argparse.Namespace) -> Path:
     """The index of what is learnt from, and queries.jsonl beside it."""
     index, queries = given.work / "index", given.work / "queries.jsonl"
-    claim(given.work, {"queries": (given.queries, queries), "seed": (given.seed, queries)})
+    asked = {"queries": given.queries, "seed": given.seed, "sets": " ".join(given.sets)}
+    claim(given.work, {name: (value, queries) for name, value in asked.items()})
     corpus = given.work / "corpus.jsonl.gz"
     if not corpus.exists():
-        write_corpus(corpus, documents(given.data))
+        write_corpus(corpus, documents(given.data, given.sets))
     if not index.exists():
         sl.build_index(corpus, index, progress=Bars())
     if not queries.exists():
-        rng, each = random.Random(given.seed), given.queries // len(LEARNT_FROM)
+        rng, each = random.Random(given.seed), given.queries // len(given.sets)
         chosen = []
-        for name in LEARNT_FROM:
+        for name in given.sets:
             found = pieces(given.data, rng) if name == PIECES_OF else questions(given.data, name)
             chosen += rng.sample(found, min(each, len(found)))
         write_queries(queries, unlike_tested(chosen, given.data))
     return index
 
 
-def documents(data: Path) -> Iterator[Document]:
-    for name in LEARNT_FROM:
+def documents(data: Path, sets: list[str]) -> Iterator[Document]:
+    for name in sets:
         for document in read_corpus(data / name):
             yield replace(document, id=f"{name}-{document.id}")
 

@@ -31,18 +31,23 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from secondlook.data import read_queries, read_run
 from secondlook.model.checkpoint import read_tokenizer
+from secondlook.model.first_token import first_token_only
 from secondlook.retrieve import open_index
 from secondlook.terminal.bars import Bars
 from secondlook.train.start import make_start
 from secondlook.workflows.claim import claim
 from secondlook.workflows.export import export_for_speed
 from secondlook.workflows.retrieve import retrieve
-from student import measured, prepared
+from student import LEARNT_FROM, measured, prepared
 from two_rankers import SETS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+ASKED = (
+    *("teacher", "layers", "student", "pool", "depth", "batch", "max_length", "learning_rate"),
+    "score_weight",
+)
 ALIKE = 50
 """Batches' worth of pairs that are sorted by length together, so that little is padding."""
 
@@ -53,19 +58,21 @@ def main() -> None:
     parser.add_argument("--teacher", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--student", type=Path, help="to go on from, with all its layers")
+    parser.add_argument("--sets", nargs="+", default=list(LEARNT_FROM), help="to learn from")
     parser.add_argument("--queries", type=int, default=12_000)
     parser.add_argument("--pool", type=int, default=50)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--max-length", type=int, default=160)
     parser.add_argument("--learning-rate", type=float, default=3e-4)
+    parser.add_argument("--score-weight", type=float, default=1.0, help="each layer's is 1")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--output", "-o", type=Path, help="for the student's runs")
     given = parser.parse_args()
     with redirect_stdout(sys.stderr):  # standard output is for results
         made = given.work / "model"
-        asked = ("teacher", "layers", "pool", "depth", "batch", "max_length", "learning_rate")
-        claim(given.work / "asked", {name: (str(getattr(given, name)), made) for name in asked})
+        claim(given.work / "asked", {name: (str(getattr(given, name)), made) for name in ASKED})
         if not made.exists():
             taught(given, batches(given), made)
         rankers = {"teacher": given.teacher, "student": made}
@@ -139,6 +146,7 @@ class StatesTrainer(Trainer):
     """A student's layer stands for so many of the teacher's."""
     spread: float
     """Of the teacher's scores."""
+    score_weight: float
 
     def compute_loss(
         self, model: Module, inputs: dict[str, Tensor], *_: object, **__: object
@@ -149,7 +157,7 @@ class StatesTrainer(Trainer):
         own = model(**inputs, output_hidden_states=True)
         real = inputs["attention_mask"].unsqueeze(-1)
         wanted = goal.hidden_states[self.every :: self.every]
-        loss = ((own.logits - goal.logits) / self.spread).square().mean()
+        loss = self.score_weight * ((own.logits - goal.logits) / self.spread).square().mean()
         for place, (mine, theirs) in enumerate(zip(own.hidden_states[1:], wanted, strict=True), 1):
             error, size = (mine - theirs).square(), theirs.square()
             if place == len(wanted):
@@ -164,15 +172,18 @@ def taught(given: argparse.Namespace, made: list[dict[str, Tensor]], output: Pat
     teacher = AutoModelForSequenceClassification.from_pretrained(given.teacher, dtype="float32")
     student = deepcopy(teacher)
     teacher.eval()
-    for module in student.modules():
-        if isinstance(module, Dropout):
-            module.p = 0.0  # the states to learn from have none
     layers = student.base_model.encoder.layer
     every, rest = divmod(len(layers), given.layers)
     if rest:
         raise SystemExit(f"{given.layers} layers cannot stand for {len(layers)}: not a divisor")
-    student.base_model.encoder.layer = ModuleList(layers[every - 1 :: every])
-    student.config.num_hidden_layers = given.layers
+    if given.student:
+        student = AutoModelForSequenceClassification.from_pretrained(given.student, dtype="float32")
+    else:
+        student.base_model.encoder.layer = ModuleList(layers[every - 1 :: every])
+        student.config.num_hidden_layers = given.layers
+    for module in student.modules():
+        if isinstance(module, Dropout):
+            module.p = 0.0  # the states to learn from have none
     student.base_model.embeddings.requires_grad_(requires_grad=False)
     half = given.work / "trainer"
     trainer = StatesTrainer(
@@ -198,10 +209,11 @@ def taught(given: argparse.Namespace, made: list[dict[str, Tensor]], output: Pat
         data_collator=lambda items: items[0],
         train_dataset=Batches(made),
     )
-    trainer.teacher, trainer.every = teacher, every
+    trainer.teacher, trainer.every, trainer.score_weight = teacher, every, given.score_weight
     with torch.no_grad():
         trainer.spread = float(teacher(**made[0]).logits.std())
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(half) if half.exists() else None)
+    with first_token_only(teacher), first_token_only(student):
+        trainer.train(resume_from_checkpoint=get_last_checkpoint(half) if half.exists() else None)
     written = output.with_name(f"{output.name}.half")
     shutil.copytree(
         given.teacher,

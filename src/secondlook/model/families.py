@@ -252,6 +252,17 @@ FAMILIES: dict[str, type[Family]] = {
 where one is not listed, its own code would be needed, or it is taken for a plain `Family`."""
 
 
+_FIRST_TOKEN = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
+"""Families whose classifiers read their first token, above layers that are made as BERT's."""
+
+
+def reads_first_token(classifier: object) -> bool:
+    """Whether of the encoder's last layer it reads the first token alone, for all that we know."""
+    config: Any = getattr(classifier, "config", None)
+    own = type(classifier).__name__.endswith("ForSequenceClassification")  # not a chain of modules
+    return own and config.model_type in _FIRST_TOKEN and not config.is_decoder
+
+
 def description(config: Mapping[str, Any]) -> type[Family]:
     """What is known of the family of this config.json."""
     return FAMILIES.get(str(config.get("model_type")), Family)

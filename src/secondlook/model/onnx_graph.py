@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.export import Dim
 
 from secondlook.errors import BackendProblem, MissingExtra
+from secondlook.model.first_token import first_token_only
 from secondlook.model.frozen import Frozen
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def write_onnx(network: Network, path: Path) -> None:
         name: dict.fromkeys(range(min(rows.dim(), 2)), Dim.DYNAMIC)
         for name, rows in example.items()
     }
-    with _quiet():
+    with _quiet(), first_token_only(frozen):
         try:
             torch.onnx.export(
                 frozen,

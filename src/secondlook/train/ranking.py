@@ -19,6 +19,7 @@ from transformers.utils import logging
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.evaluate.measures import parse_measure
+from secondlook.model.first_token import first_token_only
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import processes
@@ -253,7 +254,8 @@ def _train(trainer: GroupTrainer, place: Place, steps: int) -> TrainerState:
     if trainer.average and last and state:
         trainer.average.load(last, state.global_step)
     if state is None or not _ended(state, steps):
-        trainer.train(resume_from_checkpoint=str(last) if last else None)
+        with first_token_only(trainer.network):
+            trainer.train(resume_from_checkpoint=str(last) if last else None)
         state = trainer.state
     return state
 
