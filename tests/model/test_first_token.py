@@ -1,5 +1,6 @@
 """The last layer is computed for the first token alone where a score is made of that."""
 
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
 import onnx
@@ -11,6 +12,7 @@ from secondlook.model.first_token import first_token_only
 from secondlook.model.joint import Joint
 from secondlook.model.onnx_graph import write_onnx
 
+IDS = torch.ones(2, 9, dtype=torch.int64)
 BY_FIRST_TOKEN = ["bert", "electra", "roberta", "xlm-roberta"]
 
 
@@ -53,7 +55,7 @@ def test_they_are_back_after_an_error_too():
     network = Joint(tiny.classifier(), strm=False)
     with pytest.raises(KeyError), first_token_only(network):
         raise KeyError
-    assert "forward" not in vars(network.encoder.encoder.layer[-1])
+    assert network.encoder(IDS).last_hidden_state.shape[1] == 9
 
 
 def test_a_copy_made_within_has_its_own_layer():
@@ -64,13 +66,26 @@ def test_a_copy_made_within_has_its_own_layer():
     expected = network(**batch)
     with torch.no_grad():
         network.encoder.encoder.layer[-1].output.dense.weight.zero_()
-    torch.testing.assert_close(copy(**batch), expected)
+    with first_token_only(copy):
+        torch.testing.assert_close(copy(**batch), expected)
+        assert copy.encoder(IDS).last_hidden_state.shape[1] == 1
+
+
+def test_other_threads_and_other_networks_get_all_tokens_meanwhile():
+    network, other = (Joint(tiny.classifier(), strm=False) for _ in range(2))
+    with first_token_only(network), ThreadPoolExecutor(1) as threads:
+        assert threads.submit(network.encoder, IDS).result().last_hidden_state.shape[1] == 9
+        with first_token_only(other):
+            assert other.encoder(IDS).last_hidden_state.shape[1] == 1
+            assert network.encoder(IDS).last_hidden_state.shape[1] == 1
+        assert other.encoder(IDS).last_hidden_state.shape[1] == 9
+        assert network.encoder(IDS).last_hidden_state.shape[1] == 1
 
 
 def test_an_encoder_without_a_head_is_left_as_it_is():
     encoder = tiny.encoder()
     with first_token_only(encoder):
-        assert encoder(torch.ones(2, 9, dtype=torch.int64)).last_hidden_state.shape[1] == 9
+        assert encoder(IDS).last_hidden_state.shape[1] == 9
 
 
 def test_a_graph_leaves_them_out(tmp_path):

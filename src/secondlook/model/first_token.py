@@ -7,6 +7,7 @@ are needed; in it, the others give keys and values only: five sixths of its prod
 from __future__ import annotations
 
 from contextlib import contextmanager
+from threading import local
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -22,32 +23,47 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
+_asked = local()
+"""Has the layers of which this thread wants the first token alone."""
+
+
 @contextmanager
 def first_token_only(network: nn.Module) -> Iterator[None]:
-    """Within, the encoder of a ranker that reads its first token alone gives no other.
+    """Within, the encoder of a ranker that reads its first token alone gives this thread no other.
 
-    Other networks are left as they are.
+    Other threads, who may look at all tokens meanwhile, and other networks are left as they are.
     """
     classifier: Any = network.classifier if isinstance(network, Joint) else network
-    layer: Any = None
-    if reads_first_token(classifier):
-        layer = classifier.base_model.encoder.layer[-1]
-        layer.forward = MethodType(_forward, layer)
+    if not reads_first_token(classifier):
+        yield
+        return
+    layer = classifier.base_model.encoder.layer[-1]
+    layer.forward = MethodType(_forward, layer)  # stays, and does as before where nobody asks
+    before = _layers()
+    _asked.layers = before | {layer}
     try:
         yield
     finally:
-        if layer is not None:
-            del layer.forward
+        _asked.layers = before
+
+
+def _layers() -> frozenset[nn.Module]:
+    layers: frozenset[nn.Module] = getattr(_asked, "layers", frozenset())
+    return layers
 
 
 def _forward(
     layer: Any,  # noqa: ANN401 - BertLayer, or a copy of it under another family's name
     hidden_states: Tensor,  # [batch, tokens, hidden]
     attention_mask: Tensor | None = None,  # [batch, 1, 1 or tokens, tokens]
-    *_: object,
-    **__: object,
+    *others: object,
+    **named: object,
 ) -> Tensor:
-    """As the layer's own forward, of the first token: [batch, 1, hidden]."""
+    """As the layer's own forward, of the first token where that is asked: [batch, 1, hidden]."""
+    made: Tensor
+    if layer not in _layers():
+        made = type(layer).forward(layer, hidden_states, attention_mask, *others, **named)
+        return made
     attention, first = layer.attention.self, hidden_states[:, :1]
     attend = ALL_ATTENTION_FUNCTIONS.get_interface(
         attention.config._attn_implementation, eager_attention_forward
@@ -67,5 +83,5 @@ def _forward(
         scaling=attention.scaling,
     )
     seen = layer.attention.output(mixed.flatten(2), first)
-    made: Tensor = layer.feed_forward_chunk(seen)
+    made = layer.feed_forward_chunk(seen)
     return made

@@ -14,6 +14,7 @@ import torch
 
 from secondlook.encode.features import Features, collate
 from secondlook.errors import BackendProblem
+from secondlook.model.first_token import first_token_only
 from secondlook.model.states import DocumentStates
 from secondlook.model.warm import Warm
 from secondlook.score.batching import batches
@@ -61,6 +62,7 @@ class TorchBackend:
         order = batches([len(one) for one in features], self.token_budget)
         with (
             self._alone,
+            first_token_only(self.network),
             torch.inference_mode(),
             torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"),
         ):
