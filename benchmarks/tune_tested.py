@@ -80,10 +80,10 @@ def measured(given: argparse.Namespace, stages: Path, judged: Path) -> dict[str,
     first = given.work / "bm25.trec.gz"
     if not first.exists():
         retrieve(index, queries, first, k=given.depth, judged=judged, progress=Bars())
-    same = fingerprint(open_checkpoint(stages / "untuned"))[:8]  # for all seeds
+    same = fingerprint(open_checkpoint(stages / "untuned")).removeprefix("sha256:")[:8]
     more = {
         "bm25": first,
-        "untuned": given.work / f"untuned.{same}.trec.gz",
+        "untuned": given.work / f"untuned.{same}.trec.gz",  # which seeds share
         "tuned": given.work / f"{stages.parent.name}.trec.gz",
     }
     for name in ("untuned", "tuned"):
