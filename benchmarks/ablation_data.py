@@ -76,7 +76,9 @@ def prepare(domain: Domain, shared: Path, folder: Path) -> Path:
             mine(index, queries, Path(half) / f"{name}.tsv", output, ranks=ranks, keep_all=True)
         write_qrels(Path(half) / "train.tsv", train)
         mined = Path(half) / "mined.parquet"
-        mine(index, queries, Path(half) / "train.tsv", mined, negatives=NEGATIVES)
+        judged = Path(half) / "train.tsv"
+        # Positives that BM25 misses, beside its best hits, teach that what matches is not relevant.
+        mine(index, queries, judged, mined, negatives=NEGATIVES, add_positives=False)
         groups = [_trimmed(group, rng) for group in Groups([mined]) if _enough(group)]
     write_groups(target / "train.parquet", groups, about={})
     small = rng.sample(groups, min(domain.small, len(groups)))
@@ -136,7 +138,8 @@ def _with_types(source: Path, labelled: Path, target: Path) -> Path:
 
 
 def _enough(group: Group) -> bool:
-    return sum(label <= 0 for label in group.labels) >= NEEDED
+    negatives = sum(label <= 0 for label in group.labels)
+    return negatives >= NEEDED and negatives < len(group.labels)
 
 
 def _trimmed(group: Group, rng: Random) -> Group:
