@@ -65,9 +65,8 @@ def _forward(
         made = type(layer).forward(layer, hidden_states, attention_mask, *others, **named)
         return made
     attention, first = layer.attention.self, hidden_states[:, :1]
-    attend = ALL_ATTENTION_FUNCTIONS.get_interface(
-        attention.config._attn_implementation, eager_attention_forward
-    )
+    kind = attention.config._attn_implementation
+    attend: Any = eager_attention_forward if kind == "eager" else ALL_ATTENTION_FUNCTIONS[kind]
     mixed, _weights = attend(
         attention,
         *(
