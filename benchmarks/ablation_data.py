@@ -74,9 +74,8 @@ def prepare(domain: Domain, shared: Path, folder: Path) -> Path:
             ranks = (1, domain.depth)
             output = target / f"{name}.parquet"
             mine(index, queries, Path(half) / f"{name}.tsv", output, ranks=ranks, keep_all=True)
-        write_qrels(Path(half) / "train.tsv", train)
-        mined = Path(half) / "mined.parquet"
-        judged = Path(half) / "train.tsv"
+        judged, mined = Path(half) / "train.tsv", Path(half) / "mined.parquet"
+        write_qrels(judged, train)
         # Positives that BM25 misses, beside its best hits, teach that what matches is not relevant.
         mine(index, queries, judged, mined, negatives=NEGATIVES, add_positives=False)
         groups = [_trimmed(group, rng) for group in Groups([mined]) if _enough(group)]

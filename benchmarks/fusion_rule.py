@@ -5,7 +5,7 @@ r"""What choosing a fusion by a few queries costs or brings, against the re-rank
 The validation and test queries that `secondlook tune` re-ranked are divided anew, many times: some
 to choose a fusion by, the rest to test it on. One line of JSON for each output and number has what
 each rule brings on the rest (nDCG@10 less that of the re-ranker alone, on average): the rule of
-`fuse tune` (the mean of the weights that are best for queries drawn anew); the best way that is
+`fuse tune` (the mean of the best weights over bootstrap samples of queries); the best way that is
 better than either input by more than two, by one or by no standard error (two was the rule until
 version 0.2); and the better input alone. The last line of each number is the mean over outputs.
 """

@@ -32,6 +32,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from secondlook.data import read_queries, read_run
 from secondlook.model.checkpoint import read_tokenizer
 from secondlook.model.first_token import first_token_only
+from secondlook.model.joint import Joint
 from secondlook.retrieve import open_index
 from secondlook.terminal.bars import Bars
 from secondlook.train.start import make_start
@@ -212,7 +213,8 @@ def taught(given: argparse.Namespace, made: list[dict[str, Tensor]], output: Pat
     trainer.teacher, trainer.every, trainer.score_weight = teacher, every, given.score_weight
     with torch.no_grad():
         trainer.spread = float(teacher(**made[0]).logits.std())
-    with first_token_only(teacher), first_token_only(student):
+    joint = [Joint(model, strm=False) for model in (teacher, student)]
+    with first_token_only(joint[0]), first_token_only(joint[1]):
         trainer.train(resume_from_checkpoint=get_last_checkpoint(half) if half.exists() else None)
     written = output.with_name(f"{output.name}.half")
     shutil.copytree(

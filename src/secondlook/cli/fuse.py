@@ -53,9 +53,9 @@ def tune(
     """Tune the fusion of first-stage and re-ranking scores, and store it with the re-ranker.
 
     Tries weights of the first-stage score with two normalisations (min-max, z-score) and, for a
-    re-ranker that reads documents in windows, several poolings. The weight is the mean of those
-    that are best for queries drawn anew (bagging), which few queries suffice for; where the first
-    stage alone is better than that, it is used alone. The reported figures are cross-validated.
+    re-ranker that reads documents in windows, several poolings. The weight is the mean of the
+    best weights over bootstrap samples of the queries (bagging), which works with as few as 40
+    queries; if the first stage alone is better, it is used alone. The reported figures are cross-validated.
     `rerank`, `search` and `serve` then apply what was stored.
 
     [bold]Examples[/bold]

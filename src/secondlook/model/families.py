@@ -71,6 +71,9 @@ class Decoder(Family):
 class Layered(Family):
     """BERT (MiniLM too): learned positions, layers that map states and mask to states."""
 
+    reads_first_token: ClassVar[bool] = True
+    """Whether its classifier reads the first token only, above layers built like BERT's."""
+
     @property
     def first_position(self) -> int:
         """The index of the first position's embedding."""
@@ -138,6 +141,8 @@ class Roberta(Layered):
 class DistilBert(Layered):
     """DistilBERT: no segments."""
 
+    reads_first_token = False  # its layers are built differently
+
     @property
     def layers(self) -> ModuleList:
         """The layers, lowest first."""
@@ -152,6 +157,8 @@ class DistilBert(Layered):
 
 class MPNet(Roberta):
     """MPNet: RoBERTa's positions, no segments; a bias by distance, the same in every layer."""
+
+    reads_first_token = False  # as DistilBERT's
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         """The states below the first layer."""
@@ -175,6 +182,8 @@ class MPNet(Roberta):
 
 class ModernBert(Layered):
     """ModernBERT: rotary positions, and most layers see a window around each position only."""
+
+    reads_first_token = False  # as DistilBERT's, and many pool all tokens
 
     @property
     def layers(self) -> ModuleList:
@@ -250,17 +259,6 @@ FAMILIES: dict[str, type[Family]] = {
 }
 """By `model_type` of config.json. All are part of transformers, so that none needs code of its own;
 where one is not listed, its own code would be needed, or it is taken for a plain `Family`."""
-
-
-_FIRST_TOKEN = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
-"""Families whose classifiers read their first token, above layers that are made as BERT's."""
-
-
-def reads_first_token(classifier: object) -> bool:
-    """Whether of the encoder's last layer it reads the first token alone, for all that we know."""
-    config: Any = getattr(classifier, "config", None)
-    own = type(classifier).__name__.endswith("ForSequenceClassification")  # not a chain of modules
-    return own and config.model_type in _FIRST_TOKEN and not config.is_decoder
 
 
 def description(config: Mapping[str, Any]) -> type[Family]:

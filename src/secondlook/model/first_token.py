@@ -1,7 +1,7 @@
-"""The last layer for the first token alone, where nothing else is read of it.
+"""Computes a joint ranker's last layer for the first token only.
 
-A joint ranker of BERT's kind takes its score from the first token. Below the last layer all tokens
-are needed; in it, the others give keys and values only: five sixths of its products are left out.
+BERT's classifier reads only the first token above the last layer. The other tokens are needed there
+only as keys and values, so five sixths of the layer's matrix products can be skipped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from secondlook.model.families import reads_first_token
 from secondlook.model.joint import Joint
 
 if TYPE_CHECKING:
@@ -23,32 +22,31 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-_asked = local()
-"""Has the layers of which this thread wants the first token alone."""
+_active = local()
+"""`layers`: the layers that the current thread computes for the first token only."""
 
 
 @contextmanager
 def first_token_only(network: nn.Module) -> Iterator[None]:
-    """Within, the encoder of a ranker that reads its first token alone gives this thread no other.
+    """Skip the last layer's other tokens in the current thread; scores and gradients are the same.
 
-    Other threads, who may look at all tokens meanwhile, and other networks are left as they are.
+    Has no effect on networks whose score depends on more than the first token.
     """
-    classifier: Any = network.classifier if isinstance(network, Joint) else network
-    if not reads_first_token(classifier):
+    layer = network.first_token_layer if isinstance(network, Joint) else None
+    if layer is None:
         yield
         return
-    layer = classifier.base_model.encoder.layer[-1]
-    layer.forward = MethodType(_forward, layer)  # stays, and does as before where nobody asks
+    layer.forward = MethodType(_forward, layer)  # stays: outside it calls the layer's own forward
     before = _layers()
-    _asked.layers = before | {layer}
+    _active.layers = before | {layer}
     try:
         yield
     finally:
-        _asked.layers = before
+        _active.layers = before
 
 
 def _layers() -> frozenset[nn.Module]:
-    layers: frozenset[nn.Module] = getattr(_asked, "layers", frozenset())
+    layers: frozenset[nn.Module] = getattr(_active, "layers", frozenset())
     return layers
 
 
@@ -59,7 +57,7 @@ def _forward(
     *others: object,
     **named: object,
 ) -> Tensor:
-    """As the layer's own forward, of the first token where that is asked: [batch, 1, hidden]."""
+    """The layer's output for the first token, [batch, 1, hidden]; outside the context, for all."""
     made: Tensor
     if layer not in _layers():
         made = type(layer).forward(layer, hidden_states, attention_mask, *others, **named)

@@ -55,6 +55,13 @@ class Joint(nn.Module):
         self.positions = position_limit(classifier.config.to_dict())
 
     @property
+    def first_token_layer(self) -> nn.Module | None:
+        """The last layer, where the score is read from its first token only; else None."""
+        if isinstance(self.classifier, ModularClassifier) or not isinstance(self._family, Layered):
+            return None
+        return self._family.layers[-1] if self._family.reads_first_token else None
+
+    @property
     def encoder(self) -> Any:  # noqa: ANN401 - a PreTrainedModel, which mypy loses track of
         """The classifier without its head; every form of network has its encoder by this name."""
         return self.classifier.base_model

@@ -33,7 +33,7 @@ SCALES: tuple[Scale, ...] = ("min-max", "z")
 would tie a ranker to one engine's scores."""
 WEIGHTS = tuple(step / 20 for step in range(1, 21))
 _RESAMPLES = 200
-"""Of the queries, each of which has a best weight."""
+"""Bootstrap samples of the queries."""
 _SIMPLE = ("max", "first", "mean")
 _TOP = (2, 3, 5)
 """How many of a document's best windows count, with equal weights or with 1, 1/2, 1/3, …"""
@@ -202,9 +202,9 @@ def ways(windows: WindowSettings | None, scales: Sequence[Scale] = SCALES) -> li
 def choose(own: Sequence[Way], values: NDArray[np.float64], *, seed: int) -> int:
     """Which of these ways to take, by what each query reaches: [ways, queries].
 
-    For each pooling and scale, the weight is the mean of those that are best for queries drawn
-    anew (bagging): the best weight of a few queries is half luck, which the mean is not. Of these
-    the best is taken, unless the first stage is better alone.
+    For each pooling and scale, the weight is the mean of the best weights over bootstrap samples of
+    the queries (bagging): it varies less with the queries than the best weight does. The best of
+    these is taken, unless the first stage is better alone.
     """
     queries = values.shape[1]
     rng = np.random.default_rng(seed)

@@ -106,7 +106,7 @@ def tune_fusion(
     """Tune weight, scale and pooling by cross-validation, and store them with the ranker.
 
     `first` is the first-stage run, `raw` the same with the ranker's raw scores. The weight is
-    the mean of those that are best for queries drawn anew; where the first stage alone is
+    the mean of the best weights over bootstrap samples of the queries; if the first stage alone is
     better than that, it is used alone. With `curve`, a picture of the measure over the weight is
     written; with `dry_run`, the ranker is not modified. `scales` are the normalisations to try
     (min-max, z, ranks, raw); by default min-max and z.
