@@ -55,8 +55,8 @@ def tune(
     Tries weights of the first-stage score with two normalisations (min-max, z-score) and, for a
     re-ranker that reads documents in windows, several poolings. The weight is the mean of the
     best weights over bootstrap samples of the queries (bagging), which works with as few as 40
-    queries; if the first stage alone is better, it is used alone. The reported figures are cross-validated.
-    `rerank`, `search` and `serve` then apply what was stored.
+    queries; if the first stage alone is better, it is used alone. The reported figures are
+    cross-validated. `rerank`, `search` and `serve` then apply what was stored.
 
     [bold]Examples[/bold]
 
