@@ -98,6 +98,12 @@ def test_half_and_double_settings_are_refused(environment):
         Access.from_environment(environment)
 
 
+def test_a_password_in_the_cluster_s_url_is_not_shown_where_it_holds_a_comma():
+    with pytest.raises(EngineProblem, match="must not hold a password") as caught:
+        Access.from_environment({"OPENSEARCH_URL": "https://eve:s3,cret@host:9200"})
+    assert "s3" not in str(caught.value)
+
+
 def test_a_folder_cannot_call_for_credentials(node, credentials, tmp_path):
     index = OpenSearchIndex.open(folder_of(tmp_path / "sent", node.url))
     assert index.card.documents == 3
@@ -143,6 +149,19 @@ def test_a_cluster_that_an_index_was_made_on_is_remembered_and_no_other(
     assert BASIC.split()[1] not in home.read_text()
     if hasattr(stat, "S_IRWXO"):
         assert home.parent.stat().st_mode & stat.S_IRWXO == 0
+
+
+def test_nodes_that_an_unnamed_cluster_lists_never_get_credentials(
+    node, credentials, home, tmp_path
+):
+    with listening() as second:
+        node.publishes = second.publishes = [node.address, second.address]
+        folder = folder_of(tmp_path / "sent", node.url)
+        OpenSearchIndex.open(folder)
+        OpenSearchIndex.open(folder)  # by now the folder names the second node, too
+        assert read_card(folder).settings["nodes"] == [second.url]
+        assert node.credentials == second.credentials == {None}
+    assert not home.exists()
 
 
 def test_a_name_covers_one_scheme_and_one_port():

@@ -252,7 +252,19 @@ def test_a_chunk_that_fails_ends_the_load():
 
 
 @pytest.mark.parametrize(
-    "url", ["https://eve:s3cret@host:9200", "http://:s3cret@host", "http://eve@host"]
+    "url",
+    [
+        "https://eve:s3cret@host:9200",
+        "http://:s3cret@host",
+        "http://eve@host",
+        "https://eve:s3cret#@host:9200",
+        "https://eve:s3cret/x@host:9200",
+        "https://eve:12/s3cret@host:9200",
+        "https://eve:s3cret?x@host:9200",
+        "https://eve:s3cret[@host:9200",
+        "https://eve:s3cret@host:92OO",
+        "eve:s3cret@host",
+    ],
 )
 def test_a_url_with_a_password_is_refused_without_repeating_it(url):
     with pytest.raises(EngineProblem, match="OPENSEARCH_PASSWORD") as caught:

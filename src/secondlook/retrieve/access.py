@@ -50,7 +50,9 @@ class Access:
     def from_environment(cls, environ: Mapping[str, str]) -> Access:
         """Raises EngineProblem for settings that contradict each other."""
         environ = with_file(environ)
-        urls = environ.get("OPENSEARCH_URL", "").replace(",", " ").split()
+        named = environ.get("OPENSEARCH_URL", "")
+        _refuse_password(named)  # before it is split: a password may hold a comma
+        urls = named.replace(",", " ").split()
         authorization, aws = signing(environ)
         return cls(
             urls=plain_urls(urls),
@@ -150,23 +152,31 @@ def plain_urls(urls: Iterable[str]) -> tuple[str, ...]:
     """The urls as they are; raises EngineProblem for one with a password, or that is none."""
     checked = tuple(urls)
     for url in checked:
+        _refuse_password(url)
         try:
             parts = urlsplit(url)
             fits = parts.scheme in ("http", "https") and parts.hostname and not parts.query
-            secret = parts.username is not None or parts.password is not None
             _ = parts.port  # raises for what is no number
         except ValueError:
-            fits = secret = False
-        if secret:
-            raise EngineProblem(
-                f"a cluster's url must not hold a password (host {parts.hostname}): set "
-                "OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD in the environment instead"
-            )
+            fits = False
         if not fits:
             raise EngineProblem(
                 f"{url!r} is no cluster's url; write it like https://search.example.org:9200"
             )
     return checked
+
+
+def _refuse_password(url: str) -> None:
+    """Raises EngineProblem for any url with an @, whose beginning is then never shown.
+
+    A parser does not tell what is secret: it takes a password with a slash for a path.
+    """
+    _, at, host = url.rpartition("@")
+    if at:
+        raise EngineProblem(
+            f"a cluster's url must not hold a password (…@{host}): set OPENSEARCH_USERNAME and "
+            "OPENSEARCH_PASSWORD in the environment instead"
+        )
 
 
 def origin(url: str) -> str:

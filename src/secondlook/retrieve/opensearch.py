@@ -377,8 +377,8 @@ def _with_other_nodes(
     nodes = other_nodes(cluster, within) if settings.discover else ()
     if nodes == cluster.route.others:
         return cluster, settings.model_copy(update={"nodes": nodes})
-    if not cluster.route.access.urls:
-        cluster.route.access.remember(nodes)  # the cluster named them, and certificates agree
+    if cluster.route.authorized and not cluster.route.access.urls:
+        cluster.route.access.remember(nodes)  # a trusted cluster named them, certificates agree
     return cluster.with_others(nodes), settings.model_copy(update={"nodes": nodes})
 
 
