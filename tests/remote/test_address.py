@@ -54,6 +54,11 @@ def test_folders_and_hub_ids_are_no_addresses(name):
         ("https://rank.example", "name the API before the address"),
         ("http://rank.example/rerank", "plain http"),
         ("https://me:secret@rank.example/rerank", "must not hold a password"),
+        ("https://[::1/v2/rerank", "host or the port"),
+        ("https://rank.example:abc/v2/rerank", "host or the port"),
+        ("https://rank.example:99999/v2/rerank", "host or the port"),
+        ("https://me:secret/rerank", "host or the port"),
+        ("https:///v2/rerank", "host or the port"),
         ("https://rank.example/rerank#model", "is not name=value"),
         ("https://rank.example/rerank#batch=0", "batch="),
         ("https://rank.example/rerank#key=sk-12345", "names the environment variable"),
@@ -94,3 +99,16 @@ def test_a_key_goes_only_where_the_user_says():
     assert named.key(environ) == "mine"
     with pytest.raises(WrongArgument, match=r"MINE.*is not set"):
         named.key({})
+
+
+def test_a_key_is_sent_without_the_space_around_it_or_refused_unseen():
+    named = RemoteAddress.parse("https://rank.example/v2/rerank#key=MINE")
+    assert named.key({"MINE": " s3cret\r\n"}) == "s3cret"
+    for value in ("s3cret…", "s3\ncret", "s3\x00cret"):
+        with pytest.raises(WrongArgument, match="MINE holds no API key") as refused:
+            named.key({"MINE": value})
+        assert "cret" not in str(refused.value)
+    with pytest.raises(WrongArgument, match="is not set"):
+        named.key({"MINE": "\n"})
+    cohere = RemoteAddress.parse("https://api.cohere.com/v2/rerank")
+    assert cohere.key({"CO_API_KEY": "\n", "COHERE_API_KEY": "other\n"}) == "other"

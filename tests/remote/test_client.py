@@ -2,6 +2,7 @@
 
 import threading
 import time
+import traceback
 from email.utils import formatdate
 
 import httpx
@@ -204,6 +205,15 @@ def test_other_answers_fail_at_once_and_say_what_to_do(answer, told, tmp_path, m
     assert len(service.asked) == 1
     assert "s3cret" not in str(failed.value)
     assert TEXTS[0] not in str(failed.value)
+
+
+def test_a_request_that_cannot_be_sent_fails_at_once_and_shows_no_header(tmp_path):
+    refused = httpx.LocalProtocolError("Illegal header value b'Bearer s3cret'")
+    service = Service(script=[refused])
+    with pytest.raises(RemoteProblem, match="cannot be asked: LocalProtocolError") as failed:
+        client(service, tmp_path).score([(QUERY, TEXTS)])
+    assert len(service.asked) == 1
+    assert "s3cret" not in "".join(traceback.format_exception(failed.value))
 
 
 def test_raw_scores_may_be_named(tmp_path):

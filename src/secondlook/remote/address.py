@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, ValidationError
 
@@ -74,7 +75,7 @@ class RemoteAddress:
         if match is None:
             raise WrongArgument(f"{_without_options(text)!r} is no address, such as {_HOW}")
         url, _, fragment = match["url"].partition("#")
-        parts = urlsplit(url)
+        parts = _parts(url)
         if parts.username is not None or parts.password is not None:
             raise WrongArgument(
                 f"an address must not hold a password ({parts.hostname}): put the key into an "
@@ -139,20 +140,28 @@ class RemoteAddress:
         }
 
     def key(self, environ: Mapping[str, str] = os.environ) -> str | None:
-        """The API key, from the environment; raises WrongArgument where it is not set.
+        """The API key, from the environment, without the space around it.
 
         Without an option `key`, only a service's own host gets the key that is named after it.
+        Raises WrongArgument where it is not set, or cannot be sent.
         """
-        if self.options.key is not None:
-            if not environ.get(self.options.key):
-                raise WrongArgument(
-                    f"the environment variable {self.options.key}, which should hold the API key "
-                    f"for {self.host}, is not set; export it first"
-                )
-            return environ[self.options.key]
         host = urlsplit(self.url).hostname or ""
-        known = self.api.key_variables.get(host, ())
-        return next((environ[name] for name in known if environ.get(name)), None)
+        named = self.options.key
+        variables = self.api.key_variables.get(host, ()) if named is None else (named,)
+        for variable in variables:
+            if key := environ.get(variable, "").strip():
+                if not (key.isascii() and key.isprintable()):
+                    raise WrongArgument(
+                        f"the environment variable {variable} holds no API key: keys are of "
+                        "printable ASCII characters; copy it anew"
+                    )
+                return key
+        if named is None:
+            return None
+        raise WrongArgument(
+            f"the environment variable {named}, which should hold the API key for {self.host}, is "
+            "not set; export it first"
+        )
 
 
 def is_remote(source: object) -> bool:
@@ -166,6 +175,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _parts(url: str) -> SplitResult:
+    """Of a URL whose host and port can be read. What is wrong is not repeated: it may be secret."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.hostname and parts.port != 0:
+            return parts
+    raise WrongArgument(f"the host or the port of an address cannot be read; write it as in {_HOW}")
 
 
 def _shape_of(path: str, url: str) -> str:

@@ -156,6 +156,10 @@ class Sender:
             left = self._timeout if until is None else min(self._timeout, until - time.monotonic())
             try:
                 answer = self._http.post(self.url, json=body, timeout=max(left, 0.001))
+            except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
+                # Never right the next time, and the message repeats the header that holds the key.
+                kind = type(error).__name__
+                raise RemoteProblem(f"{self.place} cannot be asked: {kind}") from None
             except httpx.HTTPError as error:
                 problem, asked = f"{self.place} did not answer: {_reason(error)}", None
             else:
