@@ -18,6 +18,7 @@ from secondlook.retrieve.access import Access, Route, origin
 from secondlook.retrieve.cluster import Cluster
 from secondlook.retrieve.folder import read_card
 from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
+from secondlook.workflows.vectors import add_vectors
 
 PASSWORD = {"OPENSEARCH_USERNAME": "eve", "OPENSEARCH_PASSWORD": "s3cret"}
 BASIC = "Basic ZXZlOnMzY3JldA=="
@@ -172,6 +173,28 @@ def test_a_name_covers_one_scheme_and_one_port():
     assert access.may_receive("https://search:9200/")
     assert not access.may_receive("http://search:9200")
     assert not access.may_receive("https://search:9201")
+
+
+def test_an_index_is_filled_anew_where_it_was_reached(node, credentials, tmp_path, monkeypatch):
+    with listening() as moved:
+        folder = folder_of(tmp_path / "index", node.url)
+        monkeypatch.setenv("OPENSEARCH_URL", moved.url)
+        assert OpenSearchIndex.open(folder).rebuild_settings().urls == (moved.url,)
+        monkeypatch.delenv("OPENSEARCH_URL")
+        Access.from_environment(os.environ).remember([moved.url])
+        both = folder_of(tmp_path / "both", node.url, moved.url)
+        assert OpenSearchIndex.open(both).rebuild_settings().urls == (moved.url,)
+    assert node.asked == []
+
+
+def test_vectors_are_not_added_with_credentials_where_only_the_folder_names_the_cluster(
+    node, credentials, home, tmp_path
+):
+    folder = folder_of(tmp_path / "sent", node.url)
+    with pytest.raises(EngineProblem, match=rf"set OPENSEARCH_URL={node.url}"):
+        add_vectors(folder, tmp_path / "corpus.jsonl", tmp_path / "ranker")
+    assert node.credentials == {None}
+    assert not home.exists()
 
 
 @pytest.mark.parametrize("url", ["http://search.example.org:9200", "http://10.0.0.7:9200"])

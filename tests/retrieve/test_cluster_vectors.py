@@ -11,17 +11,20 @@ import pytest
 from typer.testing import CliRunner
 
 import tiny
+from fake_cluster import NAME, folder_of, listening
 from opensearch_cluster import FULL_OPENSEARCH, Cluster, Unavailable
 from secondlook.cli import app
 from secondlook.data import read_run
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument
 from secondlook.retrieve.cluster import VectorField
 from secondlook.retrieve.cluster_vectors import ClusterVectors, as_json, vector_field
+from secondlook.retrieve.hybrid import HybridIndex
 from secondlook.retrieve.load import _add_vectors
 from secondlook.retrieve.lucene import msearch
 from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
-from secondlook.retrieve.vector_files import VectorCard
+from secondlook.retrieve.vector_files import VectorCard, write_vector_card
 from secondlook.types import Document, Hit, Query, Ranking
+from secondlook.workflows.open_index import open_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -268,6 +271,19 @@ def test_no_acknowledged_vector_is_lost_with_a_node(three_with_knn, tmp_path):
         (own,) = vectors.similarities(rows.rows[place : place + 1], [[f"d{place}"]])
         assert own.rows == pytest.approx([1.0], abs=1e-4)
     assert index.card.documents == total
+
+
+def test_an_index_that_is_filled_anew_without_vectors_has_none_in_its_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENSEARCH_URL", raising=False)
+    with listening() as node:
+        folder = folder_of(tmp_path / "index", node.url)
+        (folder / "vectors").mkdir()
+        write_vector_card(folder / "vectors", card())
+        documents = [Document(f"d{n}", "text") for n in range(3)]
+        settings = OpenSearchSettings(urls=(node.url,), name=NAME, discover=False)
+        OpenSearchIndex.build(folder, documents, settings)
+        assert not isinstance(open_index(folder).engine, HybridIndex)
+    assert [path.name for path in folder.iterdir()] == ["index.json"]
 
 
 def test_vectors_are_sent_with_the_digits_that_count():

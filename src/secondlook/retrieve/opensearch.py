@@ -11,8 +11,6 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.data.lock import Hold
 from secondlook.errors import EngineProblem, IndexProblem, MissingDocument, SecondlookError
@@ -21,11 +19,12 @@ from secondlook.retrieve.bulk import SHOWN, Write, batches, send, write_of
 from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
 from secondlook.retrieve.cluster_vectors import VECTOR, ClusterVectors, as_json, product_of
 from secondlook.retrieve.engines import Health, known
-from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
+from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.retrieve.load import Load, count, imprint_of
 from secondlook.retrieve.lucene import SearchBody, is_too_long, match, most_telling, msearch
 from secondlook.retrieve.nodes import other_nodes
-from secondlook.retrieve.vector_files import FOLDER
+from secondlook.retrieve.opensearch_folder import claim, settings_in
+from secondlook.retrieve.vector_files import remove_vectors
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ class OpenSearchIndex:
         the settings say that there are vectors. `on_acknowledged` gets the ids that the
         cluster has safely taken, in the corpus's order.
         """
-        _claim(folder)
+        claim(folder)
         hold = Hold(folder, "what the cluster has taken is kept; the same command goes on there")
         access = Access.from_environment(os.environ)
         cluster = Cluster.connect(Route.named_by_user(access, settings.urls))
@@ -168,6 +167,8 @@ class OpenSearchIndex:
             )
         load.fill(stream, fingerprint, on_acknowledged, note_every, vectors)
         load.finish()
+        if settings.vectors is None:
+            remove_vectors(folder)
         write_card(folder, _card(settings, cluster))
         hold.release()
         return cls(folder, settings, cluster)
@@ -178,7 +179,7 @@ class OpenSearchIndex:
 
         OPENSEARCH_URL in the environment says where the cluster is, whatever the folder says.
         """
-        settings = _settings_in(folder)
+        settings = settings_in(folder)
         access = Access.from_environment(os.environ)
         route = Route.named_by_folder(access, settings.urls, settings.nodes)
         cluster = Cluster.connect(route)
@@ -187,6 +188,20 @@ class OpenSearchIndex:
         if not access.urls and today.nodes != settings.nodes:
             index._note_nodes(today.nodes)
         return index
+
+    def rebuild_settings(self) -> OpenSearchSettings:
+        """What `build` takes to make it anew, on the cluster that it was reached on.
+
+        Raises EngineProblem where only the folder names that cluster, and credentials are set.
+        """
+        route = self._cluster.route
+        if route.withheld:
+            raise EngineProblem(
+                f"{', '.join(route.named)} would get your credentials with the documents: the "
+                "index folder names this cluster, you have not. If you trust it, set "
+                f"OPENSEARCH_URL={route.named[0]} in the environment"
+            )
+        return self._settings.model_copy(update={"urls": route.named})
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k` of the whole index, or an error: never of only some of its shards."""
@@ -353,19 +368,6 @@ def _card(settings: OpenSearchSettings, cluster: Cluster) -> IndexCard:
     )
 
 
-def _settings_in(folder: Path) -> OpenSearchSettings:
-    stored = read_card(folder).settings
-    stored.pop("verify_certs", None)  # of older folders; how to check is the user's to say
-    try:
-        return OpenSearchSettings.model_validate(stored)
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        raise IndexProblem(
-            f"{folder / CARD} cannot be read ({problem['loc'][0]}: {problem['msg']}); make it "
-            f"anew: secondlook index CORPUS {folder} --engine opensearch --replace"
-        ) from error
-
-
 def _with_nodes(card: IndexCard, nodes: tuple[str, ...]) -> IndexCard:
     return card.model_copy(update={"settings": {**card.settings, "nodes": list(nodes)}})
 
@@ -380,15 +382,6 @@ def _with_other_nodes(
     if cluster.route.authorized and not cluster.route.access.urls:
         cluster.route.access.remember(nodes)  # a trusted cluster named them, certificates agree
     return cluster.with_others(nodes), settings.model_copy(update={"nodes": nodes})
-
-
-def _claim(folder: Path) -> None:
-    """Before hours of loading: the card will go into this folder, and nothing else is in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    own = (CARD, FOLDER, f".{FOLDER}.half", f".{FOLDER}.lock")
-    strangers = [path for path in folder.iterdir() if path.name not in own]
-    if strangers or ((folder / CARD).exists() and read_card(folder).engine != "opensearch"):
-        raise IndexProblem(f"{folder} holds something else; name another folder for this index")
 
 
 def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

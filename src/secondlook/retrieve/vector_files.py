@@ -92,6 +92,25 @@ def has_vectors(index: Path) -> bool:
     return (index / FOLDER / VECTOR_CARD).is_file()
 
 
+def is_of_vectors(path: Path) -> bool:
+    """Whether this entry of an index folder is of its vectors, finished or in the making."""
+    return path.name == FOLDER or path.name.startswith(f".{FOLDER}.")
+
+
+def remove_vectors(index: Path) -> None:
+    """Remove the finished vectors of an index, if it has any: all at once, for who opens it."""
+    shutil.rmtree(_set_aside(index / FOLDER), ignore_errors=True)
+
+
+def _set_aside(vectors: Path) -> Path:
+    """Move vectors out of their place; gives where they are now."""
+    old = vectors.with_name(f".{FOLDER}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if vectors.exists():
+        vectors.rename(old)
+    return old
+
+
 class StoredRows:
     """The rows of a finished folder, read as float32 when they are asked for."""
 
@@ -298,10 +317,7 @@ class VectorWriter:
             (self.folder / name).unlink(missing_ok=True)
         write_vector_card(self.folder, card)
         sync(self.folder)
-        old = self.target.with_name(f".{FOLDER}.old")
-        shutil.rmtree(old, ignore_errors=True)
-        if self.target.exists():
-            self.target.rename(old)
+        old = _set_aside(self.target)
         self.folder.rename(self.target)
         shutil.rmtree(old, ignore_errors=True)
         self._hold.release()

@@ -112,12 +112,14 @@ def add_vectors(
     def documents() -> Iterator[Document]:
         return read_corpus(str(corpus), corpus_format)
 
-    refuse_other_corpus(engine, documents(), folder, reported)
     if getattr(engine, "stores_vectors", False):
-        settings = type(engine).options(folder, **engine.card.settings)
+        on_cluster: Any = engine
+        settings = on_cluster.rebuild_settings()
+        refuse_other_corpus(engine, documents(), folder, reported)
         return build_with_vectors(
             folder, type(engine), settings, documents, ranker, reported, ray=ray
         )
+    refuse_other_corpus(engine, documents(), folder, reported)
     return make_vectors(
         folder, engine, documents(), ranker, precision, reported, states=states, ray=ray
     )
