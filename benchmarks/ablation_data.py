@@ -20,7 +20,8 @@ from secondlook.data.durable import write_at_once
 from secondlook.encode.tokens import count_split_words
 from secondlook.model.checkpoint import read_tokenizer
 from secondlook.train.groups import Group, Groups, write_groups
-from secondlook.types import Qrels
+from secondlook.train.validation import Validation
+from secondlook.types import Hit, Qrels, Ranking
 from secondlook.workflows.index import build_index
 from secondlook.workflows.mine import mine
 from secondlook.workflows.query_types import predict_types, train_types
@@ -29,6 +30,7 @@ SEED = 1
 POSITIVES, NEGATIVES, NEEDED = 16, 30, 7
 """Of a training query at most; it needs so many negatives, so that all steps have equal pairs."""
 VALIDATION = 80
+MEASURE = "nDCG@10"
 
 
 @dataclass(frozen=True)
@@ -157,11 +159,13 @@ def _trimmed(group: Group, rng: Random) -> Group:
 
 
 def _facets(target: Path) -> dict[str, dict[str, str | int | float]]:
-    """Of each test query: its type, split words, and how well a relevant candidate matches it."""
+    """Of each test query: its type, split words, how well a relevant candidate matches it, BM25."""
     tokenizer = read_tokenizer(_minilm())
     terms = analyzer(DEFAULT).terms
+    groups = Groups([target / "test.parquet"])
+    bm25 = Validation(groups, MEASURE).measured([_by_bm25(group) for group in groups])
     facets: dict[str, dict[str, str | int | float]] = {}
-    for group in Groups([target / "test.parquet"]):
+    for group in groups:
         wanted = set(terms(group.query.text))
         relevant = [d for d, g in zip(group.documents, group.measured, strict=True) if g > 0]
         shares = [len(wanted & set(terms(f"{d.title} {d.text}"))) / len(wanted) for d in relevant]
@@ -169,5 +173,13 @@ def _facets(target: Path) -> dict[str, dict[str, str | int | float]]:
             "type": group.query.type or "",
             "split words": count_split_words(tokenizer, group.query.text),
             "terms in a relevant candidate": max(shares, default=0.0) if wanted else 0.0,
+            "BM25": bm25.per_query[MEASURE][group.query.id],
         }
     return facets
+
+
+def _by_bm25(group: Group) -> Ranking:
+    return Ranking.of(
+        group.query.id,
+        [Hit(one.id, -rank) for one, rank in zip(group.documents, group.ranks, strict=True)],
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ablation_cases import cases, panels_of
-from ablation_data import DOMAINS
+from ablation_data import DOMAINS, MEASURE
 from secondlook.data.durable import write_at_once
 from secondlook.evaluate.ablation import Part, contrast_table, contrasts
 from secondlook.workflows.ablate import read_figures
@@ -21,7 +21,6 @@ SETTINGS = ("encoder", "cross-encoder")
 MAIN = ("plain", "plain + STRM", "plain + markers", "plain + types", "whole")
 REST = ("plain + adapt", "plain + listwise", "listwise only", "plain + denoise")
 SEEDS = {"nfcorpus": (1, 2, 3), "squad": (1, 2)}
-MEASURE = "nDCG@10"
 PARTS = {
     "STRM": "plain + STRM",
     "markers": "plain + markers",
@@ -75,13 +74,14 @@ def tables(output: Path) -> Iterator[str]:
     """
     for setting, domain, folder in cells(output):
         figures = figures_of(folder, domain)
+        facets = json.loads((output / "data" / domain / "facets.json").read_text("utf-8"))
         yield f"## {setting}, {domain}\n"
         yield f"| variant | {MEASURE} by seed | mean |\n|---|---|---|"
+        yield f"| BM25's order | | {np.mean([known['BM25'] for known in facets.values()]):.4f} |"
         for variant, seeds in figures.items():
             means = [float(np.mean(list(values.values()))) for values in seeds.values()]
             shown = ", ".join(f"{mean:.4f}" for mean in means)
             yield f"| {variant} | {shown} | {np.mean(means):.4f} |"
-        facets = json.loads((output / "data" / domain / "facets.json").read_text("utf-8"))
         everywhere = [Part(name, having, "plain") for name, having in PARTS.items()]
         for title, parts in {"All queries": everywhere, "By query": targets(facets)}.items():
             rows = contrasts(figures, parts, np.random.default_rng(0))

@@ -32,10 +32,8 @@ def output(tmp_path):
     folder.mkdir(parents=True)
     write_groups(data / "test.parquet", invent(5), about={})
     split = {query: number % 2 for number, query in enumerate(QUERIES)}
-    facets = {
-        query: {"split words": split[query], "terms in a relevant candidate": 1.0, "type": "entity"}
-        for query in QUERIES
-    }
+    known = {"terms in a relevant candidate": 1.0, "type": "entity", "BM25": 0.25}
+    facets = {query: {"split words": split[query], **known} for query in QUERIES}
     (data / "facets.json").write_text(json.dumps(facets))
     tiny.save(tiny.classifier(), tmp_path / "base")
     for slug, strm, gain in (("plain", False, 0.0), ("plain-with-strm", True, 0.1)):
@@ -55,6 +53,7 @@ def output(tmp_path):
 def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
     monkeypatch.setattr(ablation_report, "FEWEST", 12)
     text = ablation_report.write_report(output).read_text("utf-8")
+    assert "| BM25's order | | 0.2500 |" in text
     assert "| plain + STRM | 0.5500, 0.5500 | 0.5500 |" in text
     [everywhere] = [line for line in text.splitlines() if line.startswith("| STRM | 24 ")]
     assert "| 0.5000 | +0.0500 | +0.0" in everywhere
