@@ -165,6 +165,16 @@ def test_a_bi_encoder_in_memory_is_the_one_that_is_written(ranker, tmp_path):
     assert prompted.settings.encode.query_prompt == "query: "
 
 
+def test_a_written_ranker_is_replaced_only_if_asked(tmp_path):
+    base = tiny.save(tiny.encoder(), tmp_path / "tiny-e5")
+    given = {"folder": tmp_path / "ranker", "device": "cpu"}
+    sl.Ranker.from_biencoder(base, **given)
+    with pytest.raises(sl.SecondlookError, match="is there already; to overwrite it, set replace"):
+        sl.Ranker.from_biencoder(base, query_prompt="query: ", **given)
+    replaced = sl.Ranker.from_biencoder(base, query_prompt="query: ", replace=True, **given)
+    assert replaced.settings.encode.query_prompt == "query: "
+
+
 def test_the_index_tells_what_it_is_and_gives_its_texts(index):
     assert len(index) == len(DEEP_SEA)
     assert repr(index) == "<SearchIndex: 25 documents, bm25s>"

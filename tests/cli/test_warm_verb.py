@@ -46,6 +46,23 @@ def test_prompts_can_be_given_where_the_base_has_none(base, tmp_path):
     assert (encode.query_prompt, encode.document_prompt) == ("query: ", "passage: ")
 
 
+def test_a_ranker_that_is_there_is_replaced_only_if_asked(base, tmp_path):
+    card = tmp_path / "ranker" / "secondlook.json"
+    run(base, "-o", tmp_path / "ranker")
+    made = card.read_text()
+    with pytest.raises(CheckpointProblem, match="ranker is there already; to overwrite it, set"):
+        run(base, "-o", tmp_path / "ranker", "--document-prompt", "passage: ")
+    assert card.read_text() == made
+    run(base, "-o", tmp_path / "ranker", "--document-prompt", "passage: ", "--replace")
+    assert json.loads(card.read_text())["encode"]["document_prompt"] == "passage: "
+
+
+def test_an_empty_folder_is_filled(base, tmp_path):
+    (tmp_path / "ranker").mkdir()
+    run(base, "-o", tmp_path / "ranker")
+    assert (tmp_path / "ranker" / "secondlook.json").is_file()
+
+
 def test_a_base_that_is_nowhere_is_said_so(tmp_path):
     with pytest.raises(CheckpointProblem, match="neither a folder nor a hub id"):
         run(tmp_path / "nowhere", "-o", tmp_path / "ranker")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from secondlook.cli.arguments import ScaleCorpus  # noqa: TC001 - typer reads it
+from secondlook.cli.arguments import Replace, ScaleCorpus  # noqa: TC001 - typer reads them
 
 
 def warm(
@@ -46,6 +46,7 @@ def warm(
         typer.Option(help="Text put before every document; default: as configured in BASE."),
     ] = None,
     corpus: ScaleCorpus = None,
+    replace: Replace = False,
 ) -> None:
     """Create a re-ranker from a bi-encoder, without training.
 
@@ -72,6 +73,7 @@ def warm(
         query_prompt=query_prompt,
         document_prompt=document_prompt,
         corpus=corpus,
+        replace=replace,
         progress=Bars(),
     )
     typer.echo(result.summary())

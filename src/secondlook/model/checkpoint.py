@@ -315,10 +315,10 @@ def changing_settings(folder: Path) -> Iterator[RankerSettings]:
         yield open_checkpoint(folder).settings
 
 
-def refuse_to_replace(folder: Path) -> None:
+def refuse_to_replace(folder: Path, advice: str = "give another name, or remove it") -> None:
     """Raise CheckpointProblem where something is, before hours are spent on what goes there."""
     if folder.exists() and not _is_empty(folder):
-        raise CheckpointProblem(f"{folder} is there already; give another name, or remove it")
+        raise CheckpointProblem(f"{folder} is there already; {advice}")
 
 
 def _is_empty(folder: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.encode.windows import pool
-from secondlook.model.checkpoint import TYPES, locate
+from secondlook.model.checkpoint import TYPES, locate, refuse_to_replace
 from secondlook.rank.fusion import Fusion
 from secondlook.score.backends import open_backend
 from secondlook.score.calibration import calibrate, score_meaning
@@ -22,7 +23,6 @@ from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
@@ -126,13 +126,15 @@ class Ranker:
         query_prompt: str | None = None,
         document_prompt: str | None = None,
         folder: str | Path | None = None,
+        replace: bool = False,
         device: str | None = None,
     ) -> Ranker:
         """A re-ranker that ranks as the bi-encoder `source` does, without training.
 
         `source` is a folder or a hub id. Prompts are texts put before every query and document, by
         default as the bi-encoder's own files say. The re-ranker is in memory only, unless `folder`
-        is given: then it is written there, to be fine-tuned, exported or served.
+        is given: then it is written there, to be fine-tuned, exported or served. A re-ranker that
+        is there already is an error, unless `replace` is set.
 
         >>> import secondlook as sl
         >>> ranker = sl.Ranker.from_biencoder("intfloat/e5-small")
@@ -145,6 +147,8 @@ class Ranker:
         encode = {name: text for name, text in prompts.items() if text is not None}
         if folder is None:
             return from_biencoder(source, encode, device)
+        if not replace:
+            refuse_to_replace(Path(folder), "to overwrite it, set replace")
         make_warm(source, folder, encode=encode)
         return cls.load(folder, device=device)
 

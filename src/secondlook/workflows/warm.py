@@ -53,6 +53,7 @@ def warm(
     query_prompt: str | None = None,
     document_prompt: str | None = None,
     corpus: str | Path | None = None,
+    replace: bool = False,
     progress: Progress | ProgressCallback | None = None,
 ) -> WarmResult:
     """Write a re-ranker that ranks as the bi-encoder `base` does, ready to be fine-tuned.
@@ -61,17 +62,21 @@ def warm(
     with all, documents can be scored by vectors that an index stores. `window` and `stride` are in
     words; by default long documents are truncated, and windows overlap by half. Prompts are by
     default those of the base. The scale of scores is fitted to texts of `corpus`, or to the
-    built-in reference pairs.
+    built-in reference pairs. Raises CheckpointProblem if the folder exists and is not empty, unless
+    `replace` is set.
     """
+    from secondlook.model.checkpoint import refuse_to_replace
     from secondlook.score.warm import make_warm
     from secondlook.workflows.documents import scale_pairs
 
+    folder = Path(output)
+    if not replace:
+        refuse_to_replace(folder, "to overwrite it, set replace")
     prompts = {"query_prompt": query_prompt, "document_prompt": document_prompt}
     encode: dict[str, Any] = {name: text for name, text in prompts.items() if text is not None}
     if window is not None:
         encode["windows"] = {"length": window, "stride": stride or max(1, window // 2)}
     pairs = scale_pairs(corpus, progress=progress)
-    folder = Path(output)
     with as_progress(progress).busy("loading the base model"):
         settings = make_warm(
             base, folder, separate_layers=separate_layers, encode=encode, pairs=pairs
