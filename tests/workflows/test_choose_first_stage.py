@@ -12,7 +12,7 @@ import tiny
 from command_line import in_process as secondlook
 from invented import write_deep_sea
 from secondlook.errors import IndexProblem
-from secondlook.retrieve.hybrid import FirstStageChoice, HybridIndex, read_choice
+from secondlook.retrieve.hybrid import FirstStageChoice, HybridIndex, read_choice, write_choice
 from secondlook.types import Hit, Query, Ranking
 from secondlook.workflows.choose_first_stage import (
     choose_first_stage,
@@ -87,6 +87,8 @@ def test_an_index_is_searched_as_it_was_tuned(tmp_path, monkeypatch):
     assert read_choice(index) == tried.choice
     assert open_index(index).engine.choice.by == tried.choice.by
     assert "BM25" in secondlook("fuse", "index", index, queries, qrels, "--dry-run", "--feedback")
+    write_choice(index, tried.choice.model_copy(update={"feedback": 0.9}))  # of an earlier tuning
+    assert choose_first_stage(index, queries, qrels, dry_run=True).choice == tried.choice
 
 
 @pytest.mark.parametrize("by", ["vectors", "hybrid"])

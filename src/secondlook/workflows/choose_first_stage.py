@@ -83,6 +83,8 @@ def choose_first_stage(
     wanted = [query for query in read_queries(str(queries)) if query.id in judged]
     by_vectors = open_index(folder, by="vectors").engine
     assert isinstance(by_vectors, HybridIndex)
+    # Whatever an earlier tuning stored: the comparison begins without feedback.
+    by_vectors.choice = by_vectors.choice.model_copy(update={"feedback": 0.0})
     total = len(wanted)
     by_words = rankings_of(by_vectors.engine, wanted, k)
     words = list(reported.track(by_words, "retrieving by BM25", "queries", total=total))
