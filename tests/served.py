@@ -15,7 +15,6 @@ from secondlook.retrieve.folder import IndexCard
 from secondlook.retrieve.memory import MemoryIndex
 from secondlook.serve.app import build_app
 from secondlook.serve.index import ServedIndex
-from secondlook.serve.keys import Keys
 from secondlook.serve.protocol import BoundedProtocol
 from secondlook.serve.serving import Serving
 
@@ -122,6 +121,6 @@ def serving(ranker, index=None, keys=None, **more):
         {"tiny": "tiny"},
         lambda _: ranker,
         index=ServedIndex.of(index) if index is not None else None,
-        read_keys=(lambda: Keys.read(keys)) if keys is not None else None,
+        keys_file=keys,
         **more,
     )

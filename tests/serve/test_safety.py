@@ -179,9 +179,32 @@ def test_a_revoked_key_stops_working_at_a_reload(ranker, tmp_path):
         path.write_text(path.read_text().splitlines()[0] + "\n")
         asyncio.run(made.reload())
         assert statuses() == [200, 401]
-        path.write_text("nonsense")  # the keys of before hold
+        path.unlink()  # the keys of before hold
         asyncio.run(made.reload())
         assert statuses() == [200, 401]
+        path.write_text("")
+        asyncio.run(made.reload())
+        assert statuses() == [401, 401]
+
+
+def test_a_line_that_is_no_key_keeps_no_revoked_key_alive(ranker, tmp_path, log):
+    path = tmp_path / "keys"
+    revoked, kept = add_key(path, "revoked"), add_key(path, "kept")
+    made = serving(ranker, keys=path)
+    path.write_bytes(path.read_bytes().splitlines()[1] + b"\nteam hunter2\ncaf\xe9")
+    asyncio.run(made.reload())
+    assert [made.keys.holder(key) for key in (revoked, kept)] == [None, "kept"]
+    assert [line["line"] for line in log() if "no key" in line["event"]] == [2, 3]
+    assert "hunter2" not in json.dumps(log())
+
+
+def test_a_key_is_added_below_a_last_line_without_its_end(tmp_path):
+    path = tmp_path / "keys"
+    first = add_key(path, "first")
+    path.write_text(path.read_text().rstrip("\n"))
+    keys = [first, add_key(path, "second"), add_key(path, "third")]
+    assert [Keys.read(path).holder(key) for key in keys] == ["first", "second", "third"]
+    assert len(path.read_text().splitlines()) == 3
 
 
 def test_a_file_without_keys_is_refused(tmp_path):

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from secondlook.errors import MalformedInput, Unwritable
+from secondlook.serve.logs import LOGGER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,15 +31,9 @@ class Keys:
     @classmethod
     def read(cls, path: Path) -> Keys:
         """A file of lines `NAME sha256:HASH`; empty lines and `#` comments are passed over."""
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise MalformedInput(path, None, f"cannot be read ({error})") from error
         held = []
-        for number, line in enumerate(lines, start=1):
-            if not line.strip() or line.startswith("#"):
-                continue
-            if (found := _LINE.fullmatch(line.strip())) is None:
+        for number, line in _lines(path):
+            if (found := _LINE.fullmatch(line)) is None:
                 raise MalformedInput(
                     path, number, "is no key; make one with: secondlook key NAME --keys FILE"
                 )
@@ -47,6 +42,22 @@ class Keys:
             raise MalformedInput(
                 path, None, "holds no key; make one with: secondlook key NAME --keys FILE"
             )
+        return cls(tuple(held))
+
+    @classmethod
+    def reread(cls, path: Path) -> Keys:
+        """The keys of a server that is running: exactly those that are in the file now.
+
+        There may be none. A line that is no key is logged and left out: were the whole file
+        refused, keys that were deleted from it would go on working.
+        """
+        held = []
+        for number, line in _lines(path):
+            if (found := _LINE.fullmatch(line)) is None:
+                facts = {"file": str(path), "line": number}
+                LOGGER.error("a line of the key file is no key", extra={"facts": facts})
+            else:
+                held.append((found["name"], found["hash"]))
         return cls(tuple(held))
 
     def holder(self, key: str) -> str | None:
@@ -66,11 +77,24 @@ def add_key(path: Path, name: str) -> str:
         raise Unwritable(f"{name!r} is no name for a key: take letters, digits, '.', '_' and '-'")
     try:
         path.touch(mode=0o600)
+        whole = path.read_bytes()
         with path.open("a", encoding="utf-8") as out:
+            if whole and not whole.endswith(b"\n"):  # as some editors leave it
+                out.write("\n")
             out.write(line + "\n")
     except OSError as error:
         raise Unwritable(f"{path} cannot be written ({error})") from error
     return key
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """The lines that should be keys, with their numbers."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise MalformedInput(path, None, f"cannot be read ({error})") from error
+    lines = enumerate(text.splitlines(), start=1)
+    return [(n, line.strip()) for n, line in lines if line.strip() and not line.startswith("#")]
 
 
 def _hash(key: str) -> str:

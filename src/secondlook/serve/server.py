@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import functools
 import math
 import os
 import signal
@@ -23,7 +22,6 @@ from secondlook.score.open_ranker import open_ranker
 from secondlook.serve.app import build_app
 from secondlook.serve.explaining import PairExplainer
 from secondlook.serve.index import ServedIndex
-from secondlook.serve.keys import Keys
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import log_to, note, note_sparingly
 from secondlook.serve.protocol import BoundedProtocol
@@ -134,14 +132,13 @@ def open_serving(settings: ServerSettings) -> Serving:
 
     An engine that cannot be reached is no reason: reranking needs none.
     """
-    keys = settings.keys
     hosts = settings.hosts or (_LOOPBACK if is_loopback(settings.host) else ())
     index = ServedIndex.at(settings.index) if settings.index is not None else None
     return Serving(
         settings.rankers,
         open_ranker,
         index=index,
-        read_keys=functools.partial(Keys.read, keys) if keys is not None else None,
+        keys_file=settings.keys,
         hosts=frozenset(host.lower() for host in hosts) or None,
         limits=settings.limits,
         explainer=PairExplainer(lambda: index.analyzer if index is not None else None),

@@ -20,6 +20,7 @@ from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.serve.body import BytesInFlight
 from secondlook.serve.breaker import Breaker
 from secondlook.serve.by_vectors import VectorScoring
+from secondlook.serve.keys import Keys
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.metrics import Metrics
@@ -31,6 +32,7 @@ from secondlook.serve.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from pathlib import Path
 
     from starlette.types import Receive
 
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from secondlook.score.open_ranker import AnyRanker
     from secondlook.score.ranker import Ranker
     from secondlook.serve.index import ServedIndex
-    from secondlook.serve.keys import Keys
     from secondlook.serve.remote_queue import RemoteQueue
     from secondlook.types import Document, Query, Ranking
 
@@ -82,14 +83,14 @@ class Serving:
     """Everything the routes need.
 
     `sources` are where rankers come from, by name; the first is the default. `load` makes a ranker
-    of a source, now and whenever they are loaded anew; `read_keys` reads the keys likewise.
+    of a source, now and whenever they are loaded anew; `keys_file` is read likewise.
     """
 
     sources: Mapping[str, str]
     load: Callable[[str], AnyRanker]
     index: ServedIndex | None = None
     limits: Limits = field(default_factory=Limits)
-    read_keys: Callable[[], Keys] | None = None
+    keys_file: Path | None = None
     hosts: frozenset[str] | None = None
     """Host names it answers to, without port; None is any."""
     explainer: Explainer | None = None
@@ -101,7 +102,7 @@ class Serving:
     draining: bool = False
 
     def __post_init__(self) -> None:
-        self.keys = self.read_keys() if self.read_keys is not None else None
+        self.keys = Keys.read(self.keys_file) if self.keys_file is not None else None
         self.in_flight = BytesInFlight(self.limits.bytes_in_flight)
         self.queues = {
             name: self._queue(name, self._ranker(at)) for name, at in self.sources.items()
@@ -321,8 +322,9 @@ class Serving:
 
         What cannot be loaded is told in the log, and the old one serves on.
         """
-        if self.read_keys is not None and (keys := await self._loaded("keys", self.read_keys)):
-            self.keys = keys
+        if self.keys_file is not None:
+            read = functools.partial(Keys.reread, self.keys_file)
+            self.keys = await self._loaded("keys", read) or self.keys
         if self.index is not None:
             await self._loaded("index", self.index.reopen)
         for name, source in self.sources.items():
