@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from safetensors.torch import load_model
 from torch.utils.data import Dataset, SequentialSampler
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer
 
 from secondlook.data.durable import write_at_once
 from secondlook.data.lock import locked
 from secondlook.errors import SecondlookError
+from secondlook.train.arguments import training_arguments
 from secondlook.train.ranker import precision_of
 from secondlook.train.saving import SavesInTime
 from secondlook.train.states import MarksWhole, last_whole
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     import torch
     from torch import Tensor, nn
-    from transformers import TrainerControl, TrainerState
+    from transformers import TrainerControl, TrainerState, TrainingArguments
 
     from secondlook.progress import Watch
     from secondlook.train.phase import Place
@@ -170,28 +171,20 @@ def teach(
 
 
 def _arguments(course: Course, run: Path, place: Place, device: torch.device) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=str(run.resolve()),
+    return training_arguments(
+        place,
+        run,
+        device,
+        steps=course.steps,
+        warmup=course.warmup,
         per_device_train_batch_size=course.forward,
         gradient_accumulation_steps=course.accumulated,
-        max_steps=course.steps,
         learning_rate=course.learning_rate,
-        warmup_steps=course.warmup if course.warmup * course.steps >= 1 else 0,
         lr_scheduler_type="linear",
         weight_decay=course.weight_decay,
-        optim="adamw_torch_fused",
         bf16=precision_of(course.precision, device) == "bf16",
-        use_cpu=device.type == "cpu",
-        save_strategy="steps",
         save_steps=course.save_every or max(1, course.steps // 10),
-        save_total_limit=2,
         logging_steps=max(1, course.steps // 100),
-        log_level="error",
-        disable_tqdm=True,
-        report_to=list(place.report_to) or "none",
-        remove_unused_columns=False,
-        dataloader_pin_memory=device.type == "cuda",
-        seed=place.seed,
     )
 
 

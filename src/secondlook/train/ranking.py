@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from transformers import EarlyStoppingCallback, TrainerState, TrainingArguments
+from transformers import EarlyStoppingCallback, TrainerState
 from transformers.utils import logging
 
 from secondlook.encode.encoder import Encoder
@@ -23,6 +23,7 @@ from secondlook.model.first_token import first_token_only
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import processes
+from secondlook.train.arguments import training_arguments
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.deadline import StopsAt
 from secondlook.train.draw import Draw, Usable, usable
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from torch import Tensor
+    from transformers import TrainingArguments
 
     from secondlook.model.network import Model
     from secondlook.score.ranker import Ranker
@@ -213,37 +215,29 @@ def _arguments(
     measure: str | None,
 ) -> TrainingArguments:
     every = validate_every(settings, plan.steps)
-    return TrainingArguments(
-        output_dir=str(place.run.resolve()),
+    return training_arguments(
+        place,
+        place.run,
+        device,
+        steps=plan.steps,
+        warmup=settings.warmup,
         per_device_train_batch_size=settings.batch,
-        max_steps=plan.steps,
         learning_rate=settings.learning_rate,
-        warmup_steps=settings.warmup if settings.warmup * plan.steps >= 1 else 0,
         lr_scheduler_type=settings.schedule,
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.max_grad_norm,
-        optim="adamw_torch_fused",
         bf16=precision == "bf16",
-        use_cpu=device.type == "cpu",
         eval_strategy="steps" if measure else "no",
         eval_steps=every,
-        save_strategy="steps",
         save_steps=every,
-        save_total_limit=2,
         metric_for_best_model=measure,
         greater_is_better=True,
         restore_callback_states_from_checkpoint=True,
         logging_steps=max(1, plan.steps // _LOGS),
         logging_nan_inf_filter=False,
-        log_level="error",
-        disable_tqdm=True,
-        report_to=list(place.report_to) or "none",
-        remove_unused_columns=False,
-        dataloader_pin_memory=device.type == "cuda",
         # Sent around at every forward otherwise, and processes cut a step into different numbers
         # of forwards: one would wait for ever. No buffer of an encoder changes.
         ddp_broadcast_buffers=False,
-        seed=place.seed,
     )
 
 
