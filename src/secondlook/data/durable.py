@@ -29,9 +29,11 @@ def refuse_to_overwrite(output: Path, *, replace: bool) -> None:
 
 def sync(path: Path) -> None:
     """Bring a file's content, or a folder's new entries, to the disk."""
-    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+    windows = os.name == "nt"
+    if windows and path.is_dir():  # which opens no folders
         return
-    handle = os.open(path, os.O_RDONLY)
+    # Windows syncs only what is open for writing; elsewhere a file may be read-only by now.
+    handle = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
