@@ -14,6 +14,7 @@ import pytest
 from typer import rich_utils
 from typer.main import get_command
 
+import secondlook
 from secondlook.cli import app
 from secondlook.terminal.help_layout import laid_out
 
@@ -54,6 +55,12 @@ def test_nothing_heavy_is_loaded(arguments):
     loaded = {line.split("|")[-1].strip().partition(".")[0] for line in report.splitlines()}
     assert "secondlook" in loaded
     assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--version", "doctor"]])
+def test_the_version_is_printed_and_no_verb_runs(arguments, capsys):
+    COMMAND.main(arguments, "secondlook", standalone_mode=False)
+    assert capsys.readouterr().out == f"secondlook {secondlook.__version__}\n"
 
 
 def test_help_names_every_verb_in_under_six_tenths_of_a_second():
@@ -139,6 +146,14 @@ def test_the_first_line_says_in_one_sentence_what_a_verb_does(verb):
     first = inspect.getdoc(dict(verbs(COMMAND))[verb].callback).splitlines()[:2]
     assert first[0].endswith(".")
     assert first[1:] in ([], [""])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_brackets_in_a_help_are_styles_and_not_text_that_rich_drops(verb):
+    command = dict(verbs(COMMAND))[verb]
+    helps = [command.help, *(getattr(one, "help", None) for one in command.params)]
+    tags = {tag for text in helps for tag in re.findall(r"\[([a-z#/@][^\[\]]*)\]", text or "")}
+    assert tags <= {"b", "/b", "bold", "/bold", "dim", "/dim"}
 
 
 def test_every_verb_stands_in_a_group(shown):
