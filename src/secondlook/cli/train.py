@@ -58,9 +58,9 @@ def train(
 
     [bold]Examples[/bold]
 
-      secondlook train recipes/quickstart.toml -o my.ranker
+      secondlook train recipes/quickstart.toml -o my.ranker --data groups
       secondlook train recipes/cpu.toml -o my.ranker --base ./e5-small --data ./groups --dry-run
-      secondlook train recipes/monobert.toml -o my.ranker --ray auto --processes 4
+      secondlook train recipes/monobert.toml -o my.ranker --data DATA --ray auto --processes 4
     """
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.train import plan

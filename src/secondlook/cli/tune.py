@@ -45,8 +45,8 @@ def tune(
         list[str] | None,
         typer.Option(
             help="Base model: a bi-encoder, a cross-encoder or a re-ranker; a folder or a Hugging "
-            "Face model id. Repeat it to start from the best of several.  "
-            "[default: intfloat/e5-small]",
+            "Face model id. Repeat it to start from the best of several; "
+            "default: intfloat/e5-small.",
             show_default=False,
         ),
     ] = None,
