@@ -12,10 +12,12 @@ from secondlook import Document, Ranker
 from secondlook.errors import CheckpointProblem
 from secondlook.retrieve.opensearch import OpenSearchIndex, OpenSearchSettings
 from secondlook.serve.breaker import Breaker
+from secondlook.serve.by_vectors import VectorScoring
+from secondlook.serve.index import ServedIndex
 from secondlook.serve.limits import Limits
 from secondlook.serve.serving import Serving
 from secondlook.types import Query
-from served import QUERY, TEXTS, Watched, listening, serving
+from served import QUERY, TEXTS, Engine, Watched, listening, serving
 
 ASKED = {"query": QUERY, "documents": TEXTS}
 
@@ -107,6 +109,38 @@ def test_a_reload_answers_old_requests_with_the_old_ranker_and_new_ones_with_the
     assert before.outcome.scores == pytest.approx(old.score(pairs), abs=1e-4)
     assert after.outcome.scores == pytest.approx(new.score(pairs), abs=1e-4)
     assert after.ranker is new
+
+
+def test_a_search_that_a_reload_overtakes_is_answered_by_the_new_ranker(ranker, monkeypatch):
+    """While it asks whether the index has vectors, the queue of the old ranker is closed."""
+    asked, go = threading.Event(), threading.Event()
+
+    def outcome(*_):
+        asked.set()
+        assert go.wait(30)
+
+    monkeypatch.setattr(VectorScoring, "outcome", outcome)
+    documents = [Document(str(number), text) for number, text in enumerate(TEXTS)]
+    rankers = iter([ranker, Watched(ranker)])
+    index = ServedIndex.of(Engine(documents))
+    made = Serving({"tiny": "tiny"}, lambda _: next(rankers), index=index)
+
+    async def story():
+        soon = time.monotonic() + 20
+        work = made.second_look("tiny", Query("", QUERY), documents, soon, indexed=True)
+        search = asyncio.create_task(work)
+        old = made.queues["tiny"]
+        while not asked.is_set():
+            await asyncio.sleep(0.005)
+        await made.reload()
+        while old.alive:
+            await asyncio.sleep(0.005)
+        go.set()
+        return await search
+
+    answer = asyncio.run(story())
+    assert answer.outcome.scored.all()
+    assert answer.ranker is made.queues["tiny"].ranker
 
 
 def test_requests_are_answered_while_a_new_ranker_is_fitted_to_its_scale(ranker):

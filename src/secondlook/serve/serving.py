@@ -52,7 +52,6 @@ _ANSWERING = 0.05
 _SEARCHES_AT_ONCE = 16
 """Threads that may wait for the engine. One that hangs is missing until it comes back."""
 
-
 _PATIENCE = 0.5
 """The share of the server's deadline after which silence is the engine's fault: clients in a hurry
 must not make it look broken to all others."""
@@ -153,7 +152,7 @@ class Serving:
         Those of the index (`indexed`) from its vectors or states, where these are the ranker's
         own. Else, where time may be too short for all, the nearest ones are scored first.
         """
-        queue = self.queues[name]  # asked at once, so that a reload cannot close it before
+        queue = self.queues[name]
         order: list[int] = []
         if indexed and self.index is not None and isinstance(queue, ScoringQueue):
             stored = await self._by_vectors(name, queue.ranker, query, documents, until)
@@ -163,6 +162,7 @@ class Serving:
         with span("second look"):
             try:
                 first = [documents[place] for place in order] or documents
+                queue = self.queues[name]  # again, and asked at once: a reload closes the old one
                 outcome = await queue.score([(query, document) for document in first], until)
             except QueueFull as full:
                 raise Refused(429, str(full), retry_after=full.seconds) from full
