@@ -16,7 +16,7 @@ def windows(monkeypatch):
     """What Windows refuses: to open a folder, and to sync what was opened for reading only."""
 
     def open_file(path, flags):
-        if os.path.isdir(path):
+        if path.is_dir():
             raise PermissionError(errno.EACCES, "a folder", path)
         return os.open(path, flags)
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from foreign_index import MAPPING, TEMPLATES, products
-from secondlook.errors import IndexProblem, UnknownName, WrongArgument
+from secondlook.errors import IndexProblem, UnknownName, VanishedDocuments, WrongArgument
+from secondlook.retrieve.attached import AttachedIndex
 from secondlook.retrieve.attached_mapping import IndexMapping, IndexState
 from secondlook.retrieve.attached_proposal import oddities, propose, refuse_unknown_fields
 from secondlook.retrieve.attached_query import QueryTemplate, StoredTemplate
@@ -15,7 +16,7 @@ from secondlook.retrieve.attached_reader import IndexReader
 from secondlook.retrieve.attached_settings import AttachedSettings
 from secondlook.retrieve.attached_text import TextTemplate
 from secondlook.retrieve.search_options import SearchOptions, searched_with
-from secondlook.types import Document
+from secondlook.types import Document, Query
 
 NONE = SearchOptions()
 MATCH = {"query": {"match": {"name": "{{query}}"}}}
@@ -221,6 +222,7 @@ def test_what_is_unusual_is_said():
         "1 of 4 texts hold HTML", "1 of 4 texts repeat",
     ):  # fmt: skip
         assert part in said
+    assert "1 of 4 documents looked at have the id of another one" in said
     plain = [Document(str(n), f"text {n}") for n in range(40)]
     query = {
         "query": {
@@ -329,3 +331,52 @@ def test_a_request_that_writes_cannot_be_sent(method, path):
         IndexReader(Cluster(), "products").send(method, path)
     with pytest.raises(ValueError, match="it was sent"):
         IndexReader(Cluster(), "products").send("POST", "/products/_search")
+
+
+class Shop:
+    """A cluster with ten products, of each five documents that share its number."""
+
+    route = None
+
+    def __init__(self):
+        self.asked = []
+        self.stored = [
+            {
+                "_id": f"{product}-{size}",
+                "_index": "products-1",
+                "_score": 10.0 - product,
+                "_source": {"number": f"P{product}", "name": f"shoe {product}"},
+            }
+            for product in range(10)
+            for size in range(5)
+        ]
+
+    def with_patience(self, _):
+        return self
+
+    def ask(self, _method, _path, body, **_options):
+        body = json.loads(body) if isinstance(body, str) else body
+        self.asked.append(body)
+        wanted = body["query"].get("terms", {}).get("number")
+        hits = [h for h in self.stored if not wanted or h["_source"]["number"] in wanted]
+        if "collapse" in body:
+            assert body["collapse"] == {"field": "number"}
+            hits = list({hit["_source"]["number"]: hit for hit in hits}.values())
+        return {"_shards": {"total": 1, "successful": 1}, "hits": {"hits": hits[: body["size"]]}}
+
+
+def test_every_text_is_found_where_documents_share_an_id():
+    mapping = {"properties": {"number": {"type": "keyword"}, "name": {"type": "text"}}}
+    state = IndexState.of(IndexMapping.of_mapping({"products-1": {"mappings": mapping}}), 50)
+    shop = Shop()
+    index = AttachedIndex(settings(id="number", text="{{name}}", seen=state), shop, state)
+    (found,) = index.retrieve([Query("1", "shoe")], 50)
+    numbers = [hit.doc_id for hit in found.hits]
+    assert numbers == [f"P{n}" for n in range(10)]
+    assert [document.text for document in index.fetch(numbers)] == [f"shoe {n}" for n in range(10)]
+    shop.stored = shop.stored[::5]  # each once
+    shop.asked.clear()
+    with pytest.raises(VanishedDocuments) as gone:
+        index.fetch([*numbers, "P99"])
+    assert gone.value.doc_ids == ("P99",)
+    assert len(shop.asked) == 1  # all that there is of them came with the first answer

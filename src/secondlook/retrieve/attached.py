@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from copy import copy
-from hashlib import sha256
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -26,14 +23,15 @@ from secondlook.errors import (
     WrongArgument,
 )
 from secondlook.retrieve.access import Access, Route
-from secondlook.retrieve.attached_mapping import IndexState, named
+from secondlook.retrieve.attached_mapping import IndexState
 from secondlook.retrieve.attached_query import QueryTemplate, StoredTemplate
 from secondlook.retrieve.attached_reader import IndexReader
 from secondlook.retrieve.attached_settings import AttachedSettings
 from secondlook.retrieve.attached_text import values
+from secondlook.retrieve.attached_watch import IndexWatch, refuse_unreadable
 from secondlook.retrieve.cluster import Advice, Cluster, RetryPolicy
 from secondlook.retrieve.engines import Health
-from secondlook.retrieve.folder import CARD, IndexCard, read_card
+from secondlook.retrieve.folder import CARD, read_card
 from secondlook.retrieve.nodes import other_nodes
 from secondlook.retrieve.search_options import SearchOptions
 from secondlook.types import Document, Hit, Query, Ranking
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from secondlook.retrieve.attached_mapping import IndexMapping
+    from secondlook.retrieve.folder import IndexCard
 
 _LOGGER = logging.getLogger("secondlook.retrieve")
 """Goes to standard error, or to a server's log."""
@@ -86,7 +84,7 @@ class AttachedIndex:
         self._text, self._title = settings.text_template(), settings.title_template()
         self._options = SearchOptions()
         self._id_source: list[str] | bool = False if settings.id == "_id" else [settings.id]
-        self._watch = _Watch(self._reader, settings, now)
+        self._watch = IndexWatch(self._reader, settings, now)
 
     @classmethod
     def options(cls, folder: Path, **given: Any) -> AttachedSettings:  # noqa: ANN401 - see Engine
@@ -307,6 +305,16 @@ class AttachedIndex:
         size = min(_MOST_HITS, len(doc_ids) * max(1, len(self._watch.now.indices)))
         include = list(dict.fromkeys([*paths, *([] if own == "_id" else [own])]))
         hits = self._reader.search({"query": chosen, "size": size, "_source": include})
+        sources = self._by_id(hits)
+        left = [doc_id for doc_id in doc_ids if doc_id not in sources]
+        if left and len(hits) == size and own != "_id":
+            # Documents that share an id have filled the answer: of the others one of each.
+            body = {"query": {"terms": {own: left}}, "size": len(left), "_source": include}
+            sources |= self._by_id(self._reader.search({**body, "collapse": {"field": own}}))
+        return sources
+
+    def _by_id(self, hits: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """What is stored of the first hit of each id."""
         sources: dict[str, Any] = {}
         for hit in hits:
             sources.setdefault(self._id(hit), hit.get("_source", {}))
@@ -315,75 +323,6 @@ class AttachedIndex:
     def _document(self, doc_id: str, source: object) -> Document:
         title = self._title.text(source) if self._title else ""
         return Document(doc_id, self._text.text(source), title)
-
-
-class _Watch:
-    """Notices that an alias stands for another index, by the index that hits come from."""
-
-    def __init__(self, reader: IndexReader, settings: AttachedSettings, now: IndexState) -> None:
-        self._reader, self._settings = reader, settings
-        self._lock = threading.Lock()
-        self.now, self.card = now, card_of(settings, now)
-
-    def notice(self, hits: Iterable[Mapping[str, Any]]) -> None:
-        """Look at the index again if hits are of an index that was not behind its name."""
-        strange = {hit.get("_index") for hit in hits} - {None, *self.now.indices}
-        if not strange or not self._lock.acquire(blocking=False):
-            return
-        try:
-            before = self.now
-            with suppress(EngineProblem):  # this search has its answer
-                self.look()
-            if changes := before.changes(self.now):
-                _LOGGER.warning("%s has changed: %s", self._settings.name, "; ".join(changes))
-        finally:
-            self._lock.release()
-
-    def look(self) -> IndexState:
-        """The index as it is now; raises IndexProblem where the texts' fields are gone."""
-        mapping = self._reader.mapping()
-        refuse_unreadable(self._settings, mapping)
-        self.now = IndexState.of(mapping, self._reader.count())
-        self.card = card_of(self._settings, self.now)
-        return self.now
-
-
-def card_of(settings: AttachedSettings, now: IndexState) -> IndexCard:
-    """What an index folder says of an attached index."""
-    read = (settings.name, *now.indices, settings.text, settings.title, settings.id)
-    return IndexCard(
-        engine="attached",
-        settings=settings.model_dump(mode="json"),
-        documents=now.documents,
-        fingerprint=f"attached:{sha256(chr(0).join(read).encode()).hexdigest()}",
-    )
-
-
-def refuse_unreadable(settings: AttachedSettings, mapping: IndexMapping) -> None:
-    """Raises IndexProblem where nothing could be read of the documents."""
-    if not mapping.has_source:
-        raise IndexProblem(
-            f"{settings.name} does not keep its documents (_source is disabled), so that nothing "
-            "can be read by a re-ranker: attach an index that does"
-        )
-    for path in settings.read_fields:
-        field = mapping.fields.get(path)
-        if field is not None and field.subfield:
-            above = path.rpartition(".")[0]
-            raise IndexProblem(
-                f"{path} is another way to index a field, and no document holds it"
-                + (f": write {{{{{above}}}}}" if above in mapping.fields else "")
-            )
-    gone = [
-        path
-        for path in settings.read_fields
-        if path in settings.seen.fields and path not in mapping.fields
-    ]
-    if settings.id in gone or all(path in gone for path in settings.text_template().paths):
-        raise IndexProblem(
-            f"{settings.name} no longer has {named(gone)}, or this user may not read it: ask for "
-            "the right to read it, or attach the index again with other fields"
-        )
 
 
 def _settings_in(folder: Path) -> AttachedSettings:

@@ -136,6 +136,12 @@ def _odd_documents(
         held = sum(bool(values(source, path)) for source in sources)
         if held < _RARE * len(sources):
             yield f"{path} is empty in {len(sources) - held} of {len(sources)} documents looked at"
+    repeated = len(documents) - len({document.id for document in documents})
+    if repeated:
+        yield (
+            f"{repeated} of {len(documents)} documents looked at have the id of another one: of "
+            "those that share an id, one is found and read"
+        )
     empty = sum(not document.text for document in documents)
     if empty:
         yield f"{empty} of {len(documents)} documents looked at have no text"

@@ -127,7 +127,7 @@ def attach_index(
     >>> attached.index.retrieve(["red shoes"], k=10, filters=acme)  # doctest: +SKIP
     """
     from secondlook.data.durable import refuse_to_overwrite
-    from secondlook.retrieve.attached import card_of
+    from secondlook.retrieve.attached_watch import card_of
     from secondlook.retrieve.folder import CARD, write_card
     from secondlook.retrieve.search_index import SearchIndex
     from secondlook.retrieve.vector_files import FOLDER
@@ -176,11 +176,12 @@ class _Look:
 
 def _look(given: Mapping[str, Any], url: str | Sequence[str] | None) -> _Look:
     """Read mapping and some documents, and settle how the index is read."""
-    from secondlook.retrieve.attached import AttachedIndex, refuse_unreadable
+    from secondlook.retrieve.attached import AttachedIndex
     from secondlook.retrieve.attached_mapping import IndexState
     from secondlook.retrieve.attached_proposal import oddities, propose, refuse_unknown_fields
     from secondlook.retrieve.attached_reader import IndexReader
     from secondlook.retrieve.attached_settings import AttachedSettings
+    from secondlook.retrieve.attached_watch import refuse_unreadable
 
     cluster, place = _connected(url, discover=given["discover"])
     reader = IndexReader(cluster, given["name"])
