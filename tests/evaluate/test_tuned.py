@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from secondlook.evaluate.compare import compare
-from secondlook.evaluate.significance import holm
+from secondlook.evaluate.significance import detectable, holm, queries_needed
 from secondlook.evaluate.tuned import compare_tuned
 from secondlook.types import Hit, Ranking
 
@@ -44,6 +44,19 @@ def test_all_three_pairs_are_tested_and_corrected_together():
     adjusted = [one.differences[0].adjusted for one in tests]
     assert adjusted == pytest.approx(holm([one.differences[0].randomisation for one in tests]))
     assert found.gain_sentence().startswith("tuning helped: ")
+
+
+def test_what_only_a_test_alone_would_tell_says_how_many_queries_all_tests_need():
+    bm25, untuned = run("bm25", [1] * 54 + [2] * 6), run("untuned", [2] * 6 + [1] * 54)
+    found = compare_tuned(QRELS, bm25, untuned, run("tuned", [1] * 60), ["nDCG@10"])
+    assert found.gain is not None
+    [one] = found.gain.runs[0].differences
+    assert one.randomisation < 0.05 < one.adjusted
+    assert one.verdict == "cannot tell"
+    deltas = np.array(list(one.deltas.values()))
+    assert one.detectable == detectable(deltas, 0.05 / 3)
+    assert one.more_queries == queries_needed(deltas, 0.05 / 3) - 60 > 0
+    assert f"about {one.more_queries} more judged queries would tell" in found.gain_sentence()
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from secondlook.evaluate.compare import compare
+from secondlook.evaluate.compare import AgainstBase, drawn_seed, judge, read_sides
 from secondlook.evaluate.significance import bootstrap_interval
-from secondlook.evaluate.tuned import corrected_over_all
 from secondlook.evaluate.verdict import sentence, warnings
 
 if TYPE_CHECKING:
@@ -231,22 +230,11 @@ def contest(
     texts: Mapping[str, str],
 ) -> Contest:
     """Test all pairs; the first contestant is the first stage."""
-    seed = int(rng.integers(2**63))
-    runs = [(one.name, one.rankings) for one in contestants]
-    families = corrected_over_all(
-        [
-            compare(
-                qrels,
-                runs[at],
-                runs[at + 1 :],
-                measures,
-                rng=np.random.default_rng(seed),
-                alpha=alpha,
-                texts=texts,
-            )
-            for at in range(len(runs) - 1)
-        ]
-    )
+    seed = drawn_seed(rng)
+    tests_seed = drawn_seed(np.random.default_rng(seed))
+    sides = read_sides(qrels, [(one.name, one.rankings) for one in contestants], measures)
+    tried = [AgainstBase(side, sides[at:], tests_seed) for at, side in enumerate(sides[:-1], 1)]
+    families = judge(qrels, tried, measures, alpha=alpha, texts=texts)
     gate = families[0]
     rows = [_row(contestants[0], gate.runs[0], None, seed)]
     rows += [_row(one, run, run, seed) for one, run in zip(contestants[1:], gate.runs, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,32 +13,40 @@ from secondlook.evaluate.copies import distinct_queries
 from secondlook.evaluate.evaluation import DEFAULT_MEASURES
 from secondlook.evaluate.measures import parse_measure
 from secondlook.evaluate.objections import FEW_QUERIES, objections
+from secondlook.evaluate.pair import CONDITIONS, Pair
 from secondlook.evaluate.side import TIE_ORDERS, read_side
 from secondlook.evaluate.significance import (
     bootstrap_interval,
     detectable,
     holm,
     queries_needed,
-    randomisation_test,
     t_test,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from secondlook.evaluate.comparison import Verdict
     from secondlook.evaluate.evaluation import Evaluation
-    from secondlook.evaluate.side import Side, TieOrder
+    from secondlook.evaluate.pair import PairTest
+    from secondlook.evaluate.side import Side
     from secondlook.types import Qrels, Ranking
-
-    Floats = NDArray[np.float64]
 
 JUDGED = "Judged@10"
 MUCH = 0.1
 """A query that loses more than this is hurt."""
 _TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstBase:
+    """Runs that are tested against one base."""
+
+    base: Side
+    new: Sequence[Side]
+    seed: int
+    """Of the random numbers: every test draws the same, so that its p does not depend on what else
+    is compared."""
 
 
 def compare(
@@ -59,70 +68,79 @@ def compare(
     Copies of a query count as one; `texts` (query id → text) finds more of them. Raises
     SecondlookError where a run has no results for any judged query.
     """
-    shown = list(dict.fromkeys(str(parse_measure(spelling)) for spelling in measures))
-    wanted = list(dict.fromkeys([*shown, JUDGED]))
-    old, *sides = (read_side(qrels, name, rankings, wanted) for name, rankings in (base, *new))
-    # every test draws the same numbers, so that its p does not depend on what else is compared
-    seed = int((rng or np.random.default_rng(0)).integers(2**63))
-    pairs = [_Pair(old, side, distinct_queries(qrels, old, side, texts)) for side in sides]
-    return Comparisons(
-        old.name,
-        old.evaluation.judged,
-        _judged_share(old.evaluation),
-        old.evaluation.missing,
-        alpha,
-        _only_relevant(qrels),
-        tuple(_comparisons(pairs, shown, alpha, seed)),
-    )
+    seed = drawn_seed(rng)
+    old, *sides = read_sides(qrels, [base, *new], measures)
+    [found] = judge(qrels, [AgainstBase(old, sides, seed)], measures, alpha=alpha, texts=texts)
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """The base and a new run, with the judged queries, each followed by its copies."""
+def drawn_seed(rng: np.random.Generator | None) -> int:
+    """The seed of a comparison's tests; without a generator always the same."""
+    return int((rng or np.random.default_rng(0)).integers(2**63))
 
-    base: Side
-    new: Side
-    groups: Sequence[tuple[str, ...]]
 
-    def values(self, measure: str, order: TieOrder | None = None) -> Floats:
-        """[2, queries]: the base's values and the new run's, copies averaged."""
-        evaluations = [
-            side.by_tie_order[order] if order else side.evaluation for side in (self.base, self.new)
-        ]
-        return np.array(
-            [
-                [np.mean([known[query] for query in group]) for group in self.groups]
-                for known in (evaluation.per_query[measure] for evaluation in evaluations)
-            ]
+def read_sides(
+    qrels: Qrels, runs: Sequence[tuple[str, Iterable[Ranking]]], measures: Sequence[str]
+) -> list[Side]:
+    """Evaluate runs, given by name and rankings, for `judge`; each is read once."""
+    wanted = list(dict.fromkeys([*_spelled(measures), JUDGED]))
+    return [read_side(qrels, name, rankings, wanted) for name, rankings in runs]
+
+
+def judge(
+    qrels: Qrels,
+    tried: Sequence[AgainstBase],
+    measures: Sequence[str],
+    *,
+    alpha: float = 0.05,
+    texts: Mapping[str, str] | None = None,
+) -> list[Comparisons]:
+    """What the tests of all pairs say, corrected (Holm) over all of them together."""
+    shown = _spelled(measures)
+    pairs = [
+        Pair(one.base, side, distinct_queries(qrels, one.base, side, texts), one.seed)
+        for one in tried
+        for side in one.new
+    ]
+    judged = _comparisons(pairs, shown, alpha)
+    return [
+        Comparisons(
+            one.base.name,
+            one.base.evaluation.judged,
+            _judged_share(one.base.evaluation),
+            one.base.evaluation.missing,
+            alpha,
+            _only_relevant(qrels),
+            tuple(islice(judged, len(one.new))),
         )
+        for one in tried
+    ]
 
-    def answered_by_both(self) -> NDArray[np.bool_]:
-        """[queries]."""
-        both = self.base.fingerprints.keys() & self.new.fingerprints.keys()
-        return np.array([all(query in both for query in group) for group in self.groups])
+
+def _spelled(measures: Sequence[str]) -> list[str]:
+    """The measures as ir-measures spells them, none twice."""
+    return list(dict.fromkeys(str(parse_measure(spelling)) for spelling in measures))
 
 
 def _comparisons(
-    pairs: Sequence[_Pair], measures: Sequence[str], alpha: float, seed: int
+    pairs: Sequence[Pair], measures: Sequence[str], alpha: float
 ) -> Iterator[Comparison]:
-    values = [[pair.values(measure) for measure in measures] for pair in pairs]
-    plain = _tested(_deltas(values), alpha, seed)
-    by_ties = [
-        _tested(_deltas([[p.values(m, order) for m in measures] for p in pairs]), alpha, seed)
-        for order in TIE_ORDERS
-        if any(pair.base.tied or pair.new.tied for pair in pairs)
-    ]
-    both = [pair.answered_by_both() for pair in pairs]
-    by_answered = plain
-    if not all(mask.all() for mask in both):
-        kept = [[one[:, mask] for one in some] for some, mask in zip(values, both, strict=True)]
-        by_answered = _tested(_deltas(kept), alpha, seed)
-    corrected = alpha / max(1, sum(map(len, plain)))  # Holm's strictest step: no power is promised
+    tests = [pair.tests(measures) for pair in pairs]
+    by_condition = {
+        condition: _corrected([own[condition] for own in tests], alpha) for condition in CONDITIONS
+    }
+    # Holm's strictest step: no power is promised
+    corrected = alpha / max(1, len(pairs) * len(measures))
     for at, pair in enumerate(pairs):
-        said = overall(test.verdict for test in plain[at])
+        found = {condition: results[at] for condition, results in by_condition.items()}
+        verdicts = {
+            condition: overall(result.verdict for result in results)
+            for condition, results in found.items()
+        }
+        said = verdicts["as it is"]
         differences = [
-            _difference(measure, pair, some, test, alpha, corrected, seed)
-            for measure, some, test in zip(measures, values[at], plain[at], strict=True)
+            _difference(measure, pair, result, alpha, corrected)
+            for measure, result in zip(measures, found["as it is"], strict=True)
         ]
         yield Comparison(
             pair.new.name,
@@ -136,41 +154,33 @@ def _comparisons(
                 pair.new,
                 pair.groups,
                 alpha,
-                ties_decide=any(
-                    overall(test.verdict for test in tests[at]) != said for tests in by_ties
-                ),
+                ties_decide=any(verdicts[order] != said for order in TIE_ORDERS),
                 # answering fewer queries does hurt; answering more may be the base's failure
-                missing_decide=said == "helps"
-                and overall(test.verdict for test in by_answered[at]) != said,
+                missing_decide=said == "helps" and verdicts["answered by both"] != said,
             ),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Test:
+class _Result:
+    """A test after Holm's correction."""
+
     p: float
     adjusted: float
     verdict: Verdict
 
 
-def _tested(deltas: Sequence[Sequence[Floats]], alpha: float, seed: int) -> list[list[_Test]]:
-    """For each run and measure, corrected over all of them."""
-    p_values = [
-        randomisation_test(own, np.random.default_rng(seed)) for some in deltas for own in some
-    ]
-    adjusted = iter(zip(p_values, holm(p_values), strict=True))
+def _corrected(tests: Sequence[Sequence[PairTest]], alpha: float) -> list[list[_Result]]:
+    """For each pair and measure, corrected over all of them."""
+    adjusted = iter(holm([test.p for own in tests for test in own]))
 
-    def test(own: Floats) -> _Test:
-        p, after = next(adjusted)
+    def result(test: PairTest) -> _Result:
+        after = next(adjusted)
         if after > alpha:
-            return _Test(p, after, "cannot tell")
-        return _Test(p, after, "helps" if own.mean() > 0 else "hurts")
+            return _Result(test.p, after, "cannot tell")
+        return _Result(test.p, after, "helps" if test.gain else "hurts")
 
-    return [[test(own) for own in some] for some in deltas]
-
-
-def _deltas(values: Sequence[Sequence[Floats]]) -> list[list[Floats]]:
-    return [[new - base for base, new in some] for some in values]
+    return [[result(test) for test in own] for own in tests]
 
 
 def _judged_share(evaluation: Evaluation) -> float:
@@ -186,19 +196,13 @@ def _only_relevant(qrels: Qrels) -> float | None:
 
 
 def _difference(
-    measure: str,
-    pair: _Pair,
-    values: Floats,
-    test: _Test,
-    alpha: float,
-    corrected: float,
-    seed: int,
+    measure: str, pair: Pair, result: _Result, alpha: float, corrected: float
 ) -> Difference:
-    base, new = values
+    base, new = pair.values(measure)
     deltas = new - base
     needed = queries_needed(deltas, corrected)
     more = None if needed is None else max(1, max(needed, FEW_QUERIES) - len(deltas))
-    low, high = bootstrap_interval(deltas, np.random.default_rng(seed), 1 - alpha)
+    low, high = bootstrap_interval(deltas, np.random.default_rng(pair.seed), 1 - alpha)
     ids = [group[0] for group in pair.groups]
     return Difference(
         measure,
@@ -207,14 +211,14 @@ def _difference(
         low=low,
         high=high,
         t_test=t_test(deltas),
-        randomisation=test.p,
-        adjusted=test.adjusted,
+        randomisation=result.p,
+        adjusted=result.adjusted,
         wins=int((deltas > _TIE).sum()),
         ties=int((np.abs(deltas) <= _TIE).sum()),
         losses=int((deltas < -_TIE).sum()),
         hurt=float((deltas < -MUCH - _TIE).mean()),
-        verdict=test.verdict,
-        more_queries=0 if test.verdict != "cannot tell" else more,
+        verdict=result.verdict,
+        more_queries=0 if result.verdict != "cannot tell" else more,
         detectable=detectable(deltas, corrected),
         values=dict(zip(ids, zip(base.tolist(), new.tolist(), strict=True), strict=True)),
     )

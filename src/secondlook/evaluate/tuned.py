@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from secondlook.evaluate.compare import compare
-from secondlook.evaluate.significance import holm
+from secondlook.evaluate.compare import AgainstBase, drawn_seed, judge, read_sides
 from secondlook.evaluate.verdict import sentence
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from secondlook.evaluate.comparison import Comparison, Comparisons, Difference
+    from secondlook.evaluate.comparison import Comparison, Comparisons
     from secondlook.types import Qrels, Ranking
 
     Run = tuple[str, Sequence[Ranking]]
@@ -71,37 +70,11 @@ def compare_tuned(
     first_stage_alone: bool = False,
 ) -> TunedComparison:
     """Test all pairs of the three runs, or of two where the tuned ranker is the untuned one."""
+    runs = [first_stage, tuned] if untuned is None else [first_stage, untuned, tuned]
+    base, *sides = read_sides(qrels, runs, measures)
+    tried = [AgainstBase(base, sides, drawn_seed(rng))]
     if untuned is None:
-        alone = compare(qrels, first_stage, [tuned], measures, rng=rng, texts=texts)
-        return TunedComparison(alone, None)
-    both = compare(qrels, first_stage, [untuned, tuned], measures, rng=rng, texts=texts)
-    gain = compare(qrels, untuned, [tuned], measures, rng=rng, texts=texts)
-    corrected = corrected_over_all([both, gain])
-    return TunedComparison(corrected[0], corrected[1], first_stage_alone)
-
-
-def corrected_over_all(families: Sequence[Comparisons]) -> list[Comparisons]:
-    """The comparisons with Holm's correction over all of them, not each alone."""
-    p_values = [
-        difference.randomisation
-        for family in families
-        for run in family.runs
-        for difference in run.differences
-    ]
-    adjusted = iter(holm(p_values))
-
-    def told(difference: Difference, alpha: float) -> Difference:
-        p = next(adjusted)
-        verdict = difference.verdict if p <= alpha else "cannot tell"
-        return replace(difference, adjusted=p, verdict=verdict)
-
-    return [
-        replace(
-            family,
-            runs=tuple(
-                replace(run, differences=tuple(told(one, family.alpha) for one in run.differences))
-                for run in family.runs
-            ),
-        )
-        for family in families
-    ]
+        return TunedComparison(judge(qrels, tried, measures, texts=texts)[0], None)
+    tried.append(AgainstBase(sides[0], sides[1:], drawn_seed(rng)))
+    against_first_stage, gain = judge(qrels, tried, measures, texts=texts)
+    return TunedComparison(against_first_stage, gain, first_stage_alone)
