@@ -84,12 +84,12 @@ def test_latencies_below_a_millisecond_are_not_shown_as_nothing():
 
 
 def test_the_signs_of_differences_go_with_their_order(found):
-    difference, is_base = found.difference("good", "first stage")
+    tested, is_base = found.comparison("good", "first stage")
     assert not is_base
-    assert difference.delta > 0
-    again, is_base = found.difference("first stage", "good")
+    assert tested.differences[0].delta > 0
+    again, is_base = found.comparison("first stage", "good")
     assert is_base
-    assert again == difference
+    assert again == tested
 
 
 def test_where_none_helps_that_is_the_answer():
@@ -107,6 +107,36 @@ def test_few_queries_are_objected_to():
     runs = [ranked("first stage", [5] * 5), ranked("good", [1] * 5)]
     few = contest(qrels, runs, ["RR@10"], alpha=0.05, rng=np.random.default_rng(0), texts={})
     assert any("5" in doubt for doubt in few.doubts())
+
+
+def boolean(name):
+    """A run that gives all hits one score, so that document ids decide: the good ones come last."""
+    rankings = [
+        Ranking.of(one.query_id, [Hit(hit.doc_id, 1.0) for hit in one.hits])
+        for one in ranked(name, [1] * QUERIES).rankings
+    ]
+    return Contestant(name, rankings, Speed(()), Cost(None))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_only_the_order_of_ties_decides_is_not_told(place):
+    """Neither against the first stage nor between re-rankers."""
+    draw = np.random.default_rng(4)
+    runs = [ranked("first stage", [9] * QUERIES), ranked("best", draw.integers(3, 9, QUERIES))]
+    runs.insert(place, boolean("boolean"))
+    found = judged(runs)
+    assert found.best.name == "best"
+    assert found.comparison("best", "boolean")[0].differences[0].adjusted < 0.05
+    assert found.beaten() == ["first stage"]
+    assert found.equals() == ["boolean"]
+    assert "not significantly better than boolean" in found.sentence()
+    verdicts = {frozenset((p["base"], p["new"])): p["verdict"] for p in found.to_dict()["pairs"]}
+    assert verdicts[frozenset(("best", "boolean"))] == "cannot tell"
+    assert any(
+        doubt.startswith("best against boolean: the verdict depends on the order of documents")
+        for doubt in found.doubts()
+    )
+    assert "void)" in bakeoff_page(found, [], "")
 
 
 def test_the_page_stands_alone_and_has_every_figure(found):

@@ -16,7 +16,7 @@ from secondlook.evaluate.verdict import sentence, warnings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from secondlook.evaluate.comparison import Comparison, Comparisons, Difference
+    from secondlook.evaluate.comparison import Comparison, Comparisons, Verdict
     from secondlook.types import Qrels, Ranking
 
 
@@ -117,12 +117,12 @@ class Contest:
         """How many p-values were corrected together."""
         return sum(len(run.differences) for family in self.families for run in family.runs)
 
-    def difference(self, one: str, other: str) -> tuple[Difference, bool]:
-        """The first measure of two runs, and whether `one` is its base."""
+    def comparison(self, one: str, other: str) -> tuple[Comparison, bool]:
+        """The tests of two runs, and whether `one` is their base."""
         for family in self.families:
             for run in family.runs:
                 if {family.base, run.run} == {one, other}:
-                    return run.differences[0], family.base == one
+                    return run, family.base == one
         raise KeyError((one, other))
 
     def beaten(self) -> list[str]:
@@ -169,7 +169,12 @@ class Contest:
     def doubts(self) -> list[str]:
         """Why the result should be read with care."""
         gate = self.against_first_stage
-        found = [one.sentence for run in gate.runs for one in run.objections]
+        found = [
+            f"{run.run} against {family.base}: {one.sentence}" if one.voids else one.sentence
+            for family in self.families
+            for run in family.runs
+            for one in run.objections
+        ]
         # all rank the same candidates: what holds for the least judged run is said once
         least = min(gate.runs, key=lambda run: run.judged_share)
         return list(dict.fromkeys([*found, *warnings(replace(gate, runs=(least,)))]))
@@ -183,7 +188,8 @@ class Contest:
         """All figures, unrounded."""
         pairs = []
         for one, other in combinations([row.name for row in self.rows], 2):
-            difference, _ = self.difference(one, other)
+            tested, _ = self.comparison(one, other)
+            difference = tested.differences[0]
             pairs.append(
                 {
                     "base": one,
@@ -193,7 +199,7 @@ class Contest:
                     "high": difference.high,
                     "p": difference.randomisation,
                     "p_adjusted": difference.adjusted,
-                    "verdict": difference.verdict,
+                    "verdict": _verdict(tested),
                 }
             )
         return {
@@ -216,8 +222,8 @@ class Contest:
 
     def _told(self, other: str) -> bool:
         """Whether the best is better than another by more than chance."""
-        difference, _ = self.difference(self.best.name, other)
-        return difference.verdict != "cannot tell"
+        tested, _ = self.comparison(self.best.name, other)
+        return _verdict(tested) != "cannot tell"
 
 
 def contest(
@@ -262,6 +268,11 @@ def _row(one: Contestant, figures: Comparison, gate: Comparison | None, seed: in
         one.cost.per_1000,
         one.cost.basis,
     )
+
+
+def _verdict(tested: Comparison) -> Verdict:
+    """By the first measure; what an objection voids is not told."""
+    return "cannot tell" if tested.voided_by() else tested.differences[0].verdict
 
 
 def _listed(names: Sequence[str]) -> str:

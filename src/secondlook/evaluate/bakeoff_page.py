@@ -98,14 +98,18 @@ def _pairs(found: Contest) -> str:
             if one == other:
                 line.append("")
                 continue
-            difference, is_base = found.difference(one, other)
+            tested, is_base = found.comparison(one, other)
+            difference = tested.differences[0]
             delta = -difference.delta if is_base else difference.delta
-            line.append(f"{delta:+.3f} (p {difference.adjusted:.3f})")
+            void = ", void" if tested.voided_by() else ""
+            line.append(f"{delta:+.3f} (p {difference.adjusted:.3f}{void})")
         rows.append(line)
     told = (
         f"{found.measure} of the row minus that of the column, with the p-value after Holm's "
         "correction over all tests."
     )
+    if any(run.voided_by() for family in found.families for run in family.runs):
+        told += " Void: not to be relied on, for the reason given at the top."
     return table(["", *names], rows) + f'<p class="small">{escape(told)}</p>'
 
 
