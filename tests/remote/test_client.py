@@ -11,7 +11,7 @@ import pytest
 
 from remote_service import Service, client, overlap, probability, ranker
 from secondlook.errors import CostLimitReached, RemoteProblem
-from secondlook.remote.sender import RequestRate, RetryPolicy
+from secondlook.remote.sender import RateLimitReached, RequestRate, RetryPolicy
 from secondlook.types import Document, Query
 
 QUERY = "where is the tide"
@@ -243,6 +243,37 @@ def test_requests_keep_their_pace():
     now[0] += 60
     assert rate.reserve() == 0
     assert RequestRate(None).reserve() == 0
+
+
+def test_a_turn_that_comes_too_late_is_not_taken():
+    now = [100.0]
+    rate = RequestRate(per_minute=30, clock=lambda: now[0])
+    assert rate.reserve(until=101) == 0
+    for _ in range(10):
+        with pytest.raises(RateLimitReached, match="30 requests per minute"):
+            rate.reserve(until=102)
+    assert rate.reserve(until=103) == 2
+
+
+def test_a_request_keeps_half_of_its_time_for_the_answer(tmp_path):
+    waits, service = [], Service()
+    address = "https://rank.example/v2/rerank#requests_per_minute=10,cache=off"
+    remote = client(service, None, address, waits=waits)
+    remote.score([(QUERY, TEXTS)])
+    with pytest.raises(RateLimitReached):
+        remote.score([(QUERY, TEXTS)], until=time.monotonic() + 10)
+    assert len(service.asked) == 1
+    remote.score([(QUERY, TEXTS)], until=time.monotonic() + 14)
+    assert len(service.asked) == 2
+    assert 5 < waits[0] <= 6
+
+
+def test_a_failure_before_the_limit_is_the_services(tmp_path):
+    service = Service(script=[httpx.Response(503)] * 9)
+    remote = client(service, tmp_path, "https://rank.example/v2/rerank#requests_per_minute=10")
+    with pytest.raises(RemoteProblem, match=r"503.*10 requests per minute") as failed:
+        remote.score([(QUERY, TEXTS)], until=time.monotonic() + 9)
+    assert not isinstance(failed.value, RateLimitReached)
 
 
 def test_the_pace_is_that_of_the_address(tmp_path):

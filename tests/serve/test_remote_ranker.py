@@ -1,5 +1,6 @@
 """A server before a remote ranker: it passes requests on, and does without it where it fails."""
 
+import asyncio
 import threading
 import time
 
@@ -8,9 +9,11 @@ import pytest
 
 from remote_service import Service, overlap, probability
 from remote_service import ranker as remote_ranker
-from secondlook import Document
+from secondlook import Document, Query
 from secondlook.errors import RemoteProblem
 from secondlook.serve.limits import Limits
+from secondlook.serve.metrics import Metrics
+from secondlook.serve.remote_queue import RemoteQueue
 from served import QUERY, TEXTS, Engine, listening, serving
 
 BEST = max(TEXTS, key=lambda text: overlap(QUERY, text))
@@ -106,6 +109,39 @@ def test_a_service_that_keeps_failing_is_left_alone(ranker, service):
             assert rerank(url, query=f"tide {n}").json()["partial"]
         assert len(service.asked) == 5
         assert 'error="left alone"' in httpx.get(f"{url}/metrics").text
+
+
+def test_a_limit_of_requests_per_minute_is_no_failure_of_the_service(service, tmp_path):
+    address = "https://rank.example/v2/rerank#requests_per_minute=1,attempts=1"
+    served = serving(remote_ranker(service, tmp_path, address))
+    with listening(served) as url:
+        assert "partial" not in rerank(url).json()
+        for n in range(8):
+            [warning] = rerank(url, query=f"tide {n}").json()["meta"]["warnings"]
+            assert warning.startswith("partial: the limit of requests to the remote re-ranker")
+        assert len(service.asked) == 1
+        assert 'error="RateLimitReached"' in httpx.get(f"{url}/metrics").text
+    assert not served.queues["tiny"].breaker.failing
+
+
+def test_requests_that_were_not_sent_do_not_make_the_service_look_broken(service, tmp_path):
+    go = threading.Event()
+    service.score = lambda query, text: float(go.wait(30))
+    address = "https://rank.example/v2/rerank#concurrent=1,attempts=1"
+    queue = RemoteQueue(remote_ranker(service, tmp_path, address), "tiny", 100, Metrics())
+    pair = (Query("", QUERY), Document("", TEXTS[0]))
+
+    async def story():
+        first = asyncio.create_task(queue.score([pair], time.monotonic() + 30))
+        while not service.asked:
+            await asyncio.sleep(0.005)
+        late = await queue.score([pair], time.monotonic() + 2.2)
+        failing = queue.breaker.failing
+        go.set()
+        return late, failing, await first
+
+    late, failing, first = asyncio.run(story())
+    assert (late.partial, failing, first.partial) == (True, False, False)
 
 
 def test_a_slow_service_is_not_waited_for_beyond_the_deadline(ranker, service):

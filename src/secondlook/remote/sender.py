@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may be another the next time."""
 _WRONG_SHAPE = frozenset({400, 404, 405, 415, 422})
+_FOR_THE_ANSWER = 0.5
+"""The share of the time left that a request keeps for its answer when it waits for its turn."""
 _TOLD = 300  # characters of an answer that a message repeats
 
 
@@ -46,6 +48,10 @@ class RetryPolicy:
         return min(doubled, self.longest_wait) * (1 - share / 2)
 
 
+class RateLimitReached(RemoteProblem):
+    """A request was not sent: by the user's limit of requests per minute its turn is too late."""
+
+
 @dataclass
 class RequestRate:
     """Lets requests pass at an even pace, from any number of threads."""
@@ -55,13 +61,21 @@ class RequestRate:
     _next: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def reserve(self) -> float:
-        """How many seconds to wait before the next request, whose place is now taken."""
+    def reserve(self, until: float | None = None) -> float:
+        """How many seconds to wait before the next request, whose turn is now taken.
+
+        Raises RateLimitReached, and takes none, where it would come at `until` or later.
+        """
         if self.per_minute is None:
             return 0.0
         with self._lock:
             now = self.clock()
             turn = max(now, self._next)
+            if until is not None and turn >= until:
+                raise RateLimitReached(
+                    f"no time is left: at {self.per_minute:g} requests per minute, the next one is "
+                    f"sent in {turn - now:.1f} s"
+                )
             self._next = turn + 60.0 / self.per_minute
             return turn - now
 
@@ -148,10 +162,10 @@ class Sender:
     def post(self, body: dict[str, Any], until: float | None = None) -> Any:  # noqa: ANN401 - JSON
         """The answer's JSON; raises RemoteProblem after the last attempt or at `until`.
 
-        `until` is a moment of `time.monotonic()`.
+        `until` is a moment of `time.monotonic()`. Raises RateLimitReached where nothing was sent.
         """
         failures = 0
-        self._wait(self._rate.reserve(), until, "the limit of requests per minute")
+        self._wait(self._rate.reserve(_latest(until)), until, "the request was not sent")
         while True:
             left = self._timeout if until is None else min(self._timeout, until - time.monotonic())
             try:
@@ -176,8 +190,13 @@ class Sender:
             wait = self._policy.wait(failures, random.random()) if asked is None else asked  # noqa: S311 - no secret
             if wait > self._policy.longest_asked_wait:
                 raise RemoteProblem(f"{problem}; it asks to wait for {wait:,.0f} s")
+            self._wait(wait, until, problem)
+            try:
+                turn = self._rate.reserve(_latest(until))
+            except RateLimitReached as limit:  # what the service did is the reason, not the limit
+                raise RemoteProblem(f"{problem}; {limit}") from limit
             self.retries += 1
-            self._wait(max(wait, self._rate.reserve()), until, problem)
+            self._wait(turn, until, problem)
 
     def _wait(self, seconds: float, until: float | None, problem: str) -> None:
         if until is not None and time.monotonic() + seconds >= until:
@@ -212,6 +231,14 @@ class Sender:
                 f"{problem}. Is it another API? Name it before the address, as in jina+{self.place}"
             )
         return problem
+
+
+def _latest(until: float | None) -> float | None:
+    """The latest turn of a request, which would be sent in vain just before its deadline."""
+    if until is None:
+        return None
+    now = time.monotonic()
+    return now + (until - now) * (1 - _FOR_THE_ANSWER)
 
 
 def partial_answer(place: str) -> str:

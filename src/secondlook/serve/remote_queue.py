@@ -11,8 +11,9 @@ import numpy as np
 
 from secondlook.errors import SecondlookError
 from secondlook.remote.client import Usage
+from secondlook.remote.sender import RateLimitReached
 from secondlook.serve.breaker import Breaker
-from secondlook.serve.logs import LOGGER
+from secondlook.serve.logs import LOGGER, note_sparingly
 from secondlook.serve.outcome import Outcome
 from secondlook.serve.queue import QueueFull
 from secondlook.serve.threads import Threads
@@ -64,15 +65,27 @@ class RemoteQueue:
             return self._without_scores(pairs, "the remote re-ranker keeps failing", "left alone")
         self._count(len(pairs))
         began = time.monotonic()
+        asked: float | None = None
+
+        def ask() -> NDArray[np.float32]:
+            nonlocal asked
+            asked = time.monotonic()
+            return self.ranker.score(pairs, until=until)
+
         try:
-            work = self._threads.run(lambda: self.ranker.score(pairs, until=until))
+            work = self._threads.run(ask)
             scores = await asyncio.wait_for(work, until - time.monotonic())
         except TimeoutError:
-            if time.monotonic() - began >= _PATIENCE:
+            if asked is not None and time.monotonic() - asked >= _PATIENCE:
                 self.breaker.failed()
             else:
                 self.breaker.left()
             return self._without_scores(pairs, "the remote re-ranker was late", "timeout")
+        except RateLimitReached as limit:  # the user's, which says nothing of the service
+            self.breaker.left()
+            note_sparingly("remote re-ranker not asked", "limit of requests per minute")
+            failure = "the limit of requests to the remote re-ranker is reached"
+            return self._without_scores(pairs, failure, type(limit).__name__)
         except SecondlookError as error:
             self.breaker.failed()
             LOGGER.error("remote re-ranker failed", extra={"facts": {"problem": str(error)}})
