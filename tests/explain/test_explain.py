@@ -1,4 +1,5 @@
 import json
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -96,6 +97,25 @@ def test_attention_is_that_of_the_network_as_it_scores(family, strm):
     np.testing.assert_allclose(attention.sum(axis=-1), 1, atol=1e-5)
     assert score == pytest.approx(ranker.score([pair])[0], abs=1e-4)
     assert ranker.score([pair])[0] == pytest.approx(score, abs=1e-4)  # and all is as before
+
+
+def test_pairs_scored_meanwhile_wait_until_attention_was_looked_at():
+    ranker = joint()
+    encoder = ranker.backend.network.encoder
+    pair = Query("", QUERY), Document("", DOCUMENT)
+    expected, scored = ranker.score([pair]), []
+    elsewhere = Thread(target=lambda: scored.append(ranker.score([pair])))
+
+    def start_scoring(*_):
+        if encoder.config._attn_implementation == "eager" and elsewhere.ident is None:
+            elsewhere.start()
+            elsewhere.join(0.2)
+            assert elsewhere.is_alive()
+
+    encoder.register_forward_pre_hook(start_scoring)
+    explain(QUERY, DOCUMENT, ranker)
+    elsewhere.join()
+    np.testing.assert_array_equal(scored, [expected])
 
 
 @pytest.mark.parametrize("make", [joint, warm])

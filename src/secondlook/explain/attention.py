@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import copy
-from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,19 +29,18 @@ if TYPE_CHECKING:
     from secondlook.encode.features import Features
     from secondlook.model.network import CrossEncoder
 
-_one_at_a_time = Lock()
-
 
 def attend(
     network: CrossEncoder, pair: Features, *, strm: bool
 ) -> tuple[float, NDArray[np.float32]]:
     """The score, and the attention [layers, heads, from tokens, to tokens], with or without STRM.
 
-    Other threads may score with the network meanwhile: they get what they always get.
+    For that the network computes attention otherwise, in every thread: nothing else may run it
+    meanwhile, so hold `TorchBackend.network_lock`.
     """
     encoder: Any = network.encoder
     layers = family(encoder, "explaining attention").layers
-    with _one_at_a_time, _eager(encoder), _seen(layers) as seen:
+    with _eager(encoder), _seen(layers) as seen:
         score = _run(network, pair, strm=strm)
     return score, torch.stack(seen).float().cpu().numpy()
 
@@ -85,19 +83,19 @@ def _eager(encoder: Any) -> Iterator[None]:  # noqa: ANN401 - a PreTrainedModel,
 
 @contextmanager
 def _seen(layers: nn.ModuleList) -> Iterator[list[Tensor]]:
-    """The attention of each layer that this thread runs meanwhile, [heads, from, to], lowest first.
+    """The attention of each layer that runs meanwhile, [heads, from, to], lowest first.
 
     The families name their modules differently, but in each one gives out [batch, heads, from, to],
     beside the states or, in MPNet's dropout, alone; and nothing else has four dimensions.
     """
     found: dict[int, Tensor] = {}
     seen: list[Tensor] = []
-    thread, hooks = get_ident(), []
+    hooks = []
 
     def watch(layer: int) -> Any:  # noqa: ANN401 - torch's type of hooks
         def hook(_module: nn.Module, _inputs: object, output: object) -> None:
             weights = output[1] if isinstance(output, tuple) and len(output) > 1 else output
-            if get_ident() == thread and isinstance(weights, torch.Tensor) and weights.ndim == 4:
+            if isinstance(weights, torch.Tensor) and weights.ndim == 4:
                 found[layer] = weights[0]
 
         return hook

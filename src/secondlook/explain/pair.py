@@ -94,7 +94,7 @@ def explain(
     attention: tuple[AttentionMap, ...] = ()
     note = ""
     if network is not None and ranker.settings.form != "frozen":
-        parts, maps = _look_inside(network, seen, layer, head)
+        parts, maps = _look_inside(ranker.backend, seen, layer, head)
         attention, note = worth_showing(maps, two_vectors=ranker.settings.form == "warm")
     elif layer is not None or head is not None:
         raise SecondlookError(_NO_ATTENTION)
@@ -255,7 +255,7 @@ def _without(text: str, word: ReadWord) -> str:
 
 
 def _look_inside(
-    network: Any,  # noqa: ANN401 - a CrossEncoder, whose room needs torch
+    backend: Any,  # noqa: ANN401 - a TorchBackend, which needs torch
     seen: _Seen,
     layer: int | None,
     head: int | None,
@@ -263,9 +263,10 @@ def _look_inside(
     """The parts of the score, and the attention as it is and with STRM the other way round."""
     from secondlook.explain.attention import attend, between_words, parts_of
 
-    maps = []
+    network, maps = backend.network, []
     for strm in (network.strm, not network.strm):
-        score, attention = attend(network, seen.features, strm=strm)
+        with backend.network_lock:
+            score, attention = attend(network, seen.features, strm=strm)
         chosen = _choose(attention, layer, head)  # [tokens, tokens]
         across = (
             between_words(chosen, seen.query.tokens, seen.document.tokens),
@@ -274,7 +275,8 @@ def _look_inside(
         maps.append(
             AttentionMap(strm, strm == network.strm, layer, head, score, *map(_rows, across))
         )
-    return parts_of(network, seen.features), tuple(maps)
+    with backend.network_lock:
+        return parts_of(network, seen.features), tuple(maps)
 
 
 def _choose(

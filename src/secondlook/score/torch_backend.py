@@ -53,15 +53,16 @@ class TorchBackend:
         self.precision = precision
         self.token_budget = token_budget
         self.states = DocumentStates(state_bytes)
-        self._alone = threading.Lock()
-        """One call has all cores, or the device's memory, already."""
+        self.network_lock = threading.Lock()
+        """Held while the network runs: one call has all cores, or the device's memory, already, and
+        whoever looks at attention switches how the whole network computes it."""
 
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
         logits = np.empty(len(features), np.float32)
         order = batches([len(one) for one in features], self.token_budget)
         with (
-            self._alone,
+            self.network_lock,
             first_token_only(self.network),
             torch.inference_mode(),
             torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"),
