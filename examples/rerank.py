@@ -8,7 +8,7 @@ import secondlook as sl
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "sentence-transformers/all-MiniLM-L6-v2"
 SAMPLE = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "quickstart"
 
-index = sl.build_index(SAMPLE / "corpus.jsonl", "my.index", replace=True)
+index = sl.build_index(SAMPLE / "corpus.jsonl", "example.index", replace=True)
 ranker = sl.Ranker.from_biencoder(MODEL)  # or sl.Ranker.load(...) for any cross-encoder
 
 queries = ["What was the Rhine considered to invaders in WWII?"]

@@ -6,7 +6,7 @@ import secondlook as sl
 
 SAMPLE = Path(__file__).parent / "quickstart"
 
-index = sl.build_index(SAMPLE / "corpus.jsonl", "my.index", replace=True)
+index = sl.build_index(SAMPLE / "corpus.jsonl", "example.index", replace=True)
 [ranking] = index.retrieve(["What was the Rhine considered to invaders in WWII?"], k=5)
 documents = index.fetch([hit.doc_id for hit in ranking.hits])
 for hit, document in zip(ranking.hits, documents, strict=True):

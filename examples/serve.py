@@ -9,6 +9,6 @@ import secondlook as sl
 MODEL = sys.argv[1] if len(sys.argv) > 1 else "sentence-transformers/all-MiniLM-L6-v2"
 SAMPLE = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "quickstart"
 
-sl.build_index(SAMPLE / "corpus.jsonl", "my.index", replace=True)
-sl.Ranker.from_biencoder(MODEL, folder="my.ranker")
-sl.serve_ranker("my.ranker", index="my.index", port=int(os.environ.get("PORT", "8080")))
+sl.build_index(SAMPLE / "corpus.jsonl", "example.index", replace=True)
+sl.Ranker.from_biencoder(MODEL, folder="example.ranker", replace=True)
+sl.serve_ranker("example.ranker", index="example.index", port=int(os.environ.get("PORT", "8080")))

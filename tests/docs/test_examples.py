@@ -61,6 +61,8 @@ def run(name, folder, *arguments):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    assert all(name.startswith("example.") for name in names), "a name of the reader's own data"
     return done.stdout
 
 
@@ -84,7 +86,7 @@ def test_rerank(tmp_path, minilm_folder):
 def test_compare(tmp_path, minilm_folder, sample):
     said = run("compare", tmp_path, minilm_folder, sample)
     assert "8 judged queries" in " ".join(said.split())
-    assert (tmp_path / "reranked.trec").is_file()
+    assert (tmp_path / "example.reranked.trec").is_file()
 
 
 @pytest.mark.real
@@ -95,7 +97,7 @@ def test_explain(tmp_path, minilm_folder):
 @pytest.mark.real
 def test_train(tmp_path, minilm_folder, sample):
     said = run("train", tmp_path, minilm_folder, sample)
-    assert (tmp_path / "my.ranker" / "secondlook.json").is_file()
+    assert (tmp_path / "example.trained" / "secondlook.json").is_file()
     assert "corpus_id" in said
 
 
@@ -119,4 +121,4 @@ def test_serve(tmp_path, minilm_folder, monkeypatch):
 def test_tune(tmp_path, minilm_folder, sample):
     said = run("tune", tmp_path, minilm_folder, sample, 1)
     assert any(verdict in said for verdict in ("helps", "hurts", "cannot tell"))
-    assert (tmp_path / "tuned" / "report.html").is_file()
+    assert (tmp_path / "example.tuned" / "report.html").is_file()
