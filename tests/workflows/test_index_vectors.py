@@ -190,6 +190,39 @@ def test_killed_twice_the_vectors_end_with_the_same_bytes(
     assert files_of(killed) == files_of(straight)
 
 
+def test_killed_while_an_index_is_replaced_the_vectors_go_on_too(
+    data, tmp_path, monkeypatch, index
+):
+    monkeypatch.setattr(workflow, "_AT_ONCE", 4)
+    folder = tmp_path / "index"
+    encode, calls = VectorEncoder.documents, []
+
+    def documents(self, some):
+        calls.append([one.id for one in some])
+        if len(calls) == 3:
+            raise Killed
+        return encode(self, some)
+
+    monkeypatch.setattr(VectorEncoder, "documents", documents)
+    given = {"vectors": data / "ranker", "replace": True}
+    with pytest.raises(Killed):
+        build_index(data / "corpus.jsonl", folder, **given)
+    build_index(data / "corpus.jsonl", folder, **given)
+    assert calls[2] == calls[3] != calls[0]  # the batch of the kill, then on from there
+    assert not list(folder.glob(".vectors*"))
+
+
+def test_vectors_in_the_making_go_with_the_documents_they_were_made_of(data, tmp_path):
+    folder = tmp_path / "index"
+    build_index(data / "corpus.jsonl", folder)
+    (folder / ".vectors.half").mkdir()
+    build_index(data / "corpus.jsonl", folder, replace=True)
+    assert (folder / ".vectors.half").is_dir()
+    write_corpus(tmp_path / "other.jsonl", DEEP_SEA[:5])
+    build_index(tmp_path / "other.jsonl", folder, replace=True)
+    assert not list(folder.glob(".vectors*"))
+
+
 def files_of(folder):
     """The bytes of an index's vectors, without those of their encoder."""
     files = {p.name: p.read_bytes() for p in (folder / "vectors").iterdir() if p.is_file()}

@@ -22,6 +22,7 @@ from secondlook.retrieve.contents import contents
 from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.retrieve.id_list import ID_ENDS, IDS, IdList
+from secondlook.retrieve.vector_files import UNFINISHED
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ def _recover(folder: Path) -> None:
     """Undo what a process left that was killed while it swapped the new index for the old one."""
     old = _previous(folder)
     if old.exists() and folder.exists():
-        shutil.rmtree(old)
+        _remove_previous(old, folder)
     elif old.exists():
         old.rename(folder)
 
@@ -336,4 +337,20 @@ def _put_in_place(half: Path, folder: Path) -> None:
     old = _previous(folder)
     folder.rename(old)
     half.rename(folder)
+    _remove_previous(old, folder)
+
+
+def _remove_previous(old: Path, folder: Path) -> None:
+    """Remove an older index; unfinished vectors of the same documents go on in the new one."""
+    if _same_documents(old, folder):
+        for name in UNFINISHED:
+            if (old / name).exists():
+                (old / name).rename(folder / name)
     shutil.rmtree(old)
+
+
+def _same_documents(old: Path, folder: Path) -> bool:
+    try:
+        return read_card(old).fingerprint == read_card(folder).fingerprint
+    except IndexProblem:  # it was empty, or a killed process has removed a part of it
+        return False

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDER = "vectors"
+_HALF = f".{FOLDER}.half"
+UNFINISHED = _HALF, f".{FOLDER}.parts"
+"""What an interrupted job leaves in an index folder: its own vectors, and those of Ray workers."""
 ENCODER = "encoder"
 VECTOR_CARD = "vectors.json"
 _ROWS, _SCALES, _COUNTS = "rows.bin", "scales.bin", "counts.bin"
@@ -193,7 +196,7 @@ class VectorWriter:
         self, index: Path, job: Mapping[str, Any], dimension: int, precision: VectorPrecision
     ) -> None:
         self.target = index / FOLDER
-        self.folder = index / f".{FOLDER}.half"
+        self.folder = index / _HALF
         self._hold = Hold(
             self.target, "the vectors made so far are kept; the same command goes on from there"
         )
