@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from secondlook.errors import SecondlookError
+from secondlook.errors import SecondlookError, WrongArgument
 from secondlook.evaluate.compare import compare
-from secondlook.evaluate.verdict import sentence, warnings
+from secondlook.evaluate.verdict import figure_rows, sentence, warnings
 from secondlook.types import Hit, Ranking
 
 QUERIES = [f"q{number}" for number in range(40)]
@@ -30,9 +30,9 @@ def run(places, documents=("bad", "worse")):
     return rankings
 
 
-def compared(*runs, measures=("RR@10",), qrels=QRELS):
+def compared(*runs, measures=("RR@10",), qrels=QRELS, alpha=0.05):
     (base, *others) = ((name, iter(rankings)) for name, rankings in zip("bcd", runs, strict=False))
-    return compare(qrels, base, others, measures, rng=np.random.default_rng(0))
+    return compare(qrels, base, others, measures, rng=np.random.default_rng(0), alpha=alpha)
 
 
 def test_a_run_that_gains_everywhere_helps_and_the_other_way_round_hurts():
@@ -176,3 +176,16 @@ def test_real_runs_agree_with_scipy(shared_data):
         rng=np.random.default_rng(1),
     ).pvalue
     assert one.randomisation == pytest.approx(theirs, abs=0.03)
+
+
+@pytest.mark.parametrize("alpha", [5, 1.0, 0, -1, float("nan")])
+def test_what_is_no_significance_level_is_refused(alpha):
+    with pytest.raises(WrongArgument, match="alpha is the significance level"):
+        compared(run([1] * 40), run([0] * 40), alpha=alpha)
+
+
+@pytest.mark.parametrize(("alpha", "shown"), [(0.05, "95%"), (0.025, "97.5%"), (0.001, "99.9%")])
+def test_the_interval_is_named_by_its_level(alpha, shown):
+    found = compared(run([1, 0] * 20), run([0] * 40), alpha=alpha)
+    names = [name for name, _ in figure_rows(found.runs[0], found)]
+    assert f"{shown} interval" in names

@@ -145,6 +145,9 @@ def test_rankers_of_one_name_are_told_apart(folder, tmp_path):
 def test_what_cannot_be_compared_is_said(folder, tmp_path):
     with pytest.raises(WrongArgument, match="at least one re-ranker"):
         bakeoff(*given(folder), [], tmp_path / "r.html")
+    with pytest.raises(WrongArgument, match="alpha is the significance level"):
+        bakeoff(*given(folder), [folder / "one"], tmp_path / "r.html", alpha=5)
+    assert not (tmp_path / "r.runs").exists()
     (tmp_path / "other.tsv").write_text("q-none 0 d1 1\n")
     _, index, queries = given(folder)
     with pytest.raises(SecondlookError, match="has a judgment"):

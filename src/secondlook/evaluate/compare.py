@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.errors import WrongArgument
 from secondlook.evaluate.comparison import Comparison, Comparisons, Difference, overall
 from secondlook.evaluate.copies import distinct_queries
 from secondlook.evaluate.evaluation import DEFAULT_MEASURES
@@ -36,6 +37,7 @@ JUDGED = "Judged@10"
 MUCH = 0.1
 """A query that loses more than this is hurt."""
 _TIE = 1e-9
+_LARGEST_ALPHA = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,20 @@ def compare(
     Copies of a query count as one; `texts` (query id → text) finds more of them. Raises
     SecondlookError where a run has no results for any judged query.
     """
+    require_alpha(alpha)
     seed = drawn_seed(rng)
     old, *sides = read_sides(qrels, [base, *new], measures)
     [found] = judge(qrels, [AgainstBase(old, sides, seed)], measures, alpha=alpha, texts=texts)
     return found
+
+
+def require_alpha(alpha: float) -> None:
+    """Raises WrongArgument unless `alpha` can be a significance level."""
+    if not 0 < alpha <= _LARGEST_ALPHA:
+        raise WrongArgument(
+            f"alpha is the significance level, above 0 and at most {_LARGEST_ALPHA}, not {alpha}; "
+            "0.05 is usual"
+        )
 
 
 def drawn_seed(rng: np.random.Generator | None) -> int:

@@ -86,7 +86,7 @@ def figure_rows(run: Comparison, among: Comparisons) -> list[tuple[str, list[str
         ("new", [f"{one.new:.4f}" for one in all_of]),
         ("difference", [f"{one.delta:+.4f}" for one in all_of]),
         (
-            f"{1 - among.alpha:.0%} interval",
+            f"{100 * (1 - among.alpha):g}% interval",
             [f"{one.low:+.3f} … {one.high:+.3f}" for one in all_of],
         ),
         ("t-test p", [f"{one.t_test:.4f}" for one in all_of]),

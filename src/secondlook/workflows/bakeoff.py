@@ -118,11 +118,13 @@ def bakeoff(
     from secondlook.errors import WrongArgument
     from secondlook.evaluate.bakeoff import Contestant, Cost, Speed, contest
     from secondlook.evaluate.bakeoff_page import bakeoff_page  # says now if plots cannot be drawn
+    from secondlook.evaluate.compare import require_alpha
     from secondlook.evaluate.measures import parse_measure
     from secondlook.retrieve import open_index
 
     if not rankers:
         raise WrongArgument("give at least one re-ranker to compare with the first stage")
+    require_alpha(alpha)
     for measure in measures:
         parse_measure(measure)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
