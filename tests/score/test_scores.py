@@ -124,6 +124,14 @@ def test_a_corpus_with_queries_and_judgments_relates_them_by_these():
     assert "judged relevant" in pairs.assumed
 
 
+def test_what_is_relevant_to_another_query_only_is_not_taken_as_related():
+    queries = [Query(f"q{n}", f"what of subject{n}") for n in range(20)]
+    next_ones = {n: {f"d{(n + step) % 20}": 0 for step in range(1, 8)} for n in range(20)}
+    qrels = {f"q{n}": next_ones[n] | {f"d{n}": 1, f"d{n + 100}": 1} for n in range(20)}
+    pairs = corpus_pairs(documents(300), queries, qrels)
+    assert [(q.id, d.id) for q, d in pairs.related] == [(f"q{n}", f"d{n}") for n in range(20)]
+
+
 def test_a_tiny_corpus_is_refused():
     with pytest.raises(SecondlookError, match="larger corpus"):
         corpus_pairs(documents(4))

@@ -162,7 +162,14 @@ def corpus_pairs(
     related = [
         (query, by_id[doc_id])
         for query in asked
-        for doc_id in islice(judged.get(query.id, {}).keys() & by_id.keys(), 1)
+        for doc_id in islice(
+            (
+                doc_id
+                for doc_id, grade in judged.get(query.id, {}).items()
+                if grade > 0 and doc_id in by_id  # which holds other queries' relevant ones, too
+            ),
+            1,
+        )
     ]
     assumed = "a query is related to what was judged relevant to it"
     if not related:
