@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secondlook.errors import MissingExtra
+from secondlook.errors import MalformedInput, MissingExtra
 from secondlook.score.ranker import Ranker
 from secondlook.types import Document, Query
 
@@ -43,7 +43,18 @@ class SecondLook(pt.Transformer):
             inp["qid"], inp["query"], inp["docno"], inp[self.text_field], titles, strict=True
         )
         pairs = [
-            (Query(qid, query), Document(docno, text, title or ""))
+            (Query(qid, query), self._document(docno, text, title))
             for qid, query, docno, text, title in rows
         ]
         return pt.model.add_ranks(inp.assign(score=self.ranker.score(pairs)))
+
+    def _document(self, docno: str, text: object, title: object) -> Document:
+        """What is missing in a table is None or NaN."""
+        if not isinstance(text, str):
+            raise MalformedInput(
+                "the table",
+                None,
+                f"document {docno!r} has no text in column {self.text_field!r}; drop the row, or "
+                "fill in an empty text",
+            )
+        return Document(docno, text, title if isinstance(title, str) else "")

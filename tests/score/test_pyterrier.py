@@ -5,6 +5,7 @@ import pytest
 
 import tiny
 from secondlook import Document, Query, Ranker
+from secondlook.errors import MalformedInput
 
 pd = pytest.importorskip("pandas")
 pt = pytest.importorskip("pyterrier")
@@ -50,3 +51,15 @@ def test_titles_are_read_and_missing_columns_are_told(ranker):
     np.testing.assert_allclose(made["score"][:1], titled, atol=1e-4)
     with pytest.raises(KeyError, match="text"):
         SecondLook(ranker).transform(table.drop(columns=["text"]))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_title_is_empty_and_a_missing_text_is_told_by_its_document(ranker, missing):
+    from secondlook.pyterrier import SecondLook
+
+    table = pd.DataFrame(TABLE)
+    untitled = SecondLook(ranker).transform(table)
+    made = SecondLook(ranker).transform(table.assign(title=["", missing, missing]))
+    np.testing.assert_allclose(made["score"], untitled["score"], atol=1e-6)
+    with pytest.raises(MalformedInput, match="document 'b' has no text in column 'text'"):
+        SecondLook(ranker).transform(table.assign(text=["the tide", missing, "a river"]))
