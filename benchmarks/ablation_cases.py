@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def looked_at(folder: Path, output: Path, setting: str, domain: str) -> Iterator
         for variant in WITHOUT_AND_WITH
     }
     groups = Groups([output / "data" / domain / "test.parquet"])
-    others = [groups[at].documents[0] for at in range(min(OTHERS, len(groups)))]
+    found_by_bm25 = (group.documents[0] for group in groups if group.documents)
+    others = list(islice(found_by_bm25, OTHERS))
     for text, (word, other, alike) in CASES.items():
         found: dict[str, Findings] = {}
         for variant, ranker in rankers.items():

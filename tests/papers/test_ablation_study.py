@@ -14,7 +14,8 @@ import pytest
 import tiny
 from invented import invent
 from secondlook.model.network import load_model, save_model
-from secondlook.train.groups import write_groups
+from secondlook.train.groups import Group, write_groups
+from secondlook.types import Query
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -30,7 +31,8 @@ def output(tmp_path):
     data, folder = tmp_path / "data" / "nfcorpus", tmp_path / "encoder" / "nfcorpus"
     data.mkdir(parents=True)
     folder.mkdir(parents=True)
-    write_groups(data / "test.parquet", invent(5), about={})
+    nothing = Group(Query("none", "finds nothing"), documents=(), labels=(), ranks=())
+    write_groups(data / "test.parquet", [nothing, *invent(5)], about={})
     split = {query: number % 2 for number, query in enumerate(QUERIES)}
     known = {"terms in a relevant candidate": 1.0, "type": "entity", "BM25": 0.25}
     facets = {query: {"split words": split[query], **known} for query in QUERIES}
