@@ -3,6 +3,7 @@
 import threading
 import time
 import traceback
+from contextlib import suppress
 from email.utils import formatdate
 
 import httpx
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 from remote_service import Service, client, overlap, probability, ranker
-from secondlook.errors import CostLimitReached, RemoteProblem
+from secondlook.errors import CostLimitReached, RemoteProblem, Unwritable
+from secondlook.remote.score_cache import digest
 from secondlook.remote.sender import RateLimitReached, RequestRate, RetryPolicy
 from secondlook.types import Document, Query
 
@@ -107,6 +109,37 @@ def test_nothing_is_kept_where_the_address_says_so(tmp_path, monkeypatch):
     assert not (tmp_path / "cache").exists()
     ranker(service, None).score(pairs())
     assert (tmp_path / "cache" / "remote-scores.sqlite").is_file()
+
+
+def test_scores_that_cannot_be_kept_are_given_all_the_same(tmp_path, caplog):
+    remote = ranker(Service(), tmp_path)
+    full(remote.client.open_cache())
+    for query in (QUERY, "a river"):
+        raw = [overlap(query, text) for text in TEXTS]
+        np.testing.assert_allclose(remote.score(pairs(query=query)), raw, atol=1e-5)
+    [told] = caplog.records
+    assert "disk is full" in told.getMessage()
+    assert "SECONDLOOK_CACHE" in told.getMessage()
+
+
+def full(cache):
+    """As on a full disk."""
+    [[pages]] = cache._connection.execute("pragma page_count").fetchall()
+    cache._connection.execute(f"pragma max_page_count = {pages}")
+    number = 0
+    with suppress(Unwritable):
+        while True:
+            cache.put([(digest(str(number := number + 1)), 0.5)])
+
+
+def test_kept_scores_are_all_there_or_none_and_nothing_is_sent(tmp_path):
+    service = Service()
+    remote = ranker(service, tmp_path)
+    assert remote.kept(pairs()) is None
+    scores = remote.score(pairs(TEXTS[:3]))
+    assert remote.kept(pairs()) is None
+    np.testing.assert_array_equal(remote.kept(pairs(TEXTS[:3])), scores)
+    assert (len(service.asked), remote.usage.cached) == (1, 3)
 
 
 def test_no_text_is_in_the_cache(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from remote_service import Service, overlap, probability
 from remote_service import ranker as remote_ranker
 from secondlook import Document, Query
-from secondlook.errors import RemoteProblem
+from secondlook.errors import RemoteProblem, Unwritable
 from secondlook.serve.limits import Limits
 from secondlook.serve.metrics import Metrics
 from secondlook.serve.remote_queue import RemoteQueue
@@ -109,6 +109,38 @@ def test_a_service_that_keeps_failing_is_left_alone(ranker, service):
             assert rerank(url, query=f"tide {n}").json()["partial"]
         assert len(service.asked) == 5
         assert 'error="left alone"' in httpx.get(f"{url}/metrics").text
+
+
+def test_kept_scores_need_no_service_and_say_nothing_of_it(ranker, service):
+    served = serving(ranker)
+    breaker = served.queues["tiny"].breaker
+    breaker.rest = 0.5
+    with listening(served) as url:
+        rerank(url)
+        service.script = [httpx.Response(500)] * 100
+        for n in range(5):
+            assert rerank(url, query=f"tide {n}").json()["partial"]
+        until_half_open(breaker)
+        asked = len(service.asked)
+        again = rerank(url).json()
+    assert "partial" not in again
+    assert TEXTS[again["results"][0]["index"]] == BEST
+    assert len(service.asked) == asked
+    assert breaker.state == "half-open"
+
+
+def until_half_open(breaker):
+    assert breaker.state != "closed"
+    while breaker.state == "open":
+        time.sleep(0.05)
+
+
+def test_a_folder_that_keeps_no_scores_is_refused_at_the_start(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "file"))
+    with pytest.raises(Unwritable, match="SECONDLOOK_CACHE"):
+        serving(remote_ranker(Service(), None))
+    serving(remote_ranker(Service(), None, "https://rank.example/v2/rerank#cache=off"))
 
 
 def test_a_limit_of_requests_per_minute_is_no_failure_of_the_service(service, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from secondlook.errors import RemoteProblem
+from secondlook.errors import RemoteProblem, Unwritable
 from secondlook.remote.address import is_loopback
 from secondlook.remote.score_cache import ScoreCache, cache_file, digest
 from secondlook.remote.sender import (
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import httpx
 
     from secondlook.remote.address import RemoteAddress
+
+_LOGGER = logging.getLogger("secondlook.remote")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class RemoteClient:
             pause=pause,
         )
         self._requests, self._documents, self._cached = 0, 0, 0
+        self._told_unwritable = False
         self._lock = threading.Lock()
 
     @property
@@ -109,12 +113,8 @@ class RemoteClient:
         Scores that came before a failure are kept, so that the same call goes on from there.
         Raises RemoteProblem where the service fails, or at `until`, of `time.monotonic()`.
         """
-        wanted = [
-            [digest(self._identity, query, text) for text in texts] for query, texts in groups
-        ]
-        distinct = list(dict.fromkeys(one for some in wanted for one in some))
-        cache = self._opened()
-        known = cache.get(distinct) if cache is not None else {}
+        wanted = self._digests(groups)
+        known = self._kept(wanted)
         with self._lock:
             self._cached += len(known)
         missing: dict[str, dict[bytes, str]] = {}
@@ -125,6 +125,46 @@ class RemoteClient:
         for batch, scores in self._sent(list(self._batches(missing)), until):
             known.update(zip(batch.digests, scores, strict=True))
         return [[known[one] for one in digests] for digests in wanted]
+
+    def kept(self, groups: Sequence[tuple[str, Sequence[str]]]) -> list[list[float]] | None:
+        """As `score`, of scores that are all kept; None where one is not. Nothing is sent."""
+        wanted = self._digests(groups)
+        known = self._kept(wanted)
+        if not all(one in known for some in wanted for one in some):
+            return None
+        with self._lock:
+            self._cached += len(known)
+        return [[known[one] for one in digests] for digests in wanted]
+
+    def open_cache(self) -> ScoreCache | None:
+        """The cache, made when it is first used; None where the address wants none.
+
+        Raises Unwritable where it cannot be made.
+        """
+        with self._lock:
+            if self._cache is None and self.address.options.cache == "on":
+                self._cache = ScoreCache(cache_file())
+            return self._cache
+
+    def _digests(self, groups: Sequence[tuple[str, Sequence[str]]]) -> list[list[bytes]]:
+        return [[digest(self._identity, query, text) for text in texts] for query, texts in groups]
+
+    def _kept(self, wanted: list[list[bytes]]) -> dict[bytes, float]:
+        if (cache := self.open_cache()) is None:
+            return {}
+        return cache.get(list(dict.fromkeys(one for some in wanted for one in some)))
+
+    def _keep(self, batch: _Batch, scores: list[float]) -> None:
+        """Where that fails, the scores are there all the same: they may have been paid for."""
+        if (cache := self.open_cache()) is None:
+            return
+        try:
+            cache.put(zip(batch.digests, scores, strict=True))
+        except Unwritable as problem:
+            with self._lock:
+                told, self._told_unwritable = self._told_unwritable, True
+            if not told:
+                _LOGGER.warning("%s", problem)
 
     def _batches(self, missing: dict[str, dict[bytes, str]]) -> list[_Batch]:
         size = self.address.batch
@@ -175,16 +215,8 @@ class RemoteClient:
         with self._lock:
             self._requests += 1
             self._documents += len(batch.texts)
-        if (cache := self._opened()) is not None:
-            cache.put(zip(batch.digests, scores, strict=True))
+        self._keep(batch, scores)
         return scores
-
-    def _opened(self) -> ScoreCache | None:
-        """The cache, made when it is first used."""
-        with self._lock:
-            if self._cache is None and self.address.options.cache == "on":
-                self._cache = ScoreCache(cache_file())
-            return self._cache
 
     def _read(self, answer: Any, count: int) -> list[float]:  # noqa: ANN401 - JSON
         """The scores in the order of the request; raises RemoteProblem for any other answer."""

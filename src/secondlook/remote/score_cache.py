@@ -79,7 +79,8 @@ class ScoreCache:
                 self._drop_oldest()
                 self._connection.execute("commit")
             except BaseException:
-                self._connection.execute("rollback")
+                if self._connection.in_transaction:  # on a full disk SQLite has rolled back itself
+                    self._connection.execute("rollback")
                 raise
 
     def _drop_oldest(self) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from secondlook.score.ranked_texts import RankedText
     from secondlook.types import Corpus, Pair
 
+    _Group = tuple[str, list[str]]
+
 _NEAREST = 1e-15
 """How near to 0 and 1 a probability counts: beyond, its log-odds are infinite."""
 
@@ -81,11 +83,19 @@ class RemoteRanker:
         Raises RemoteProblem where the service fails, or at `until`, of `time.monotonic()`; scores
         that came before that are kept on this machine.
         """
-        groups: dict[str, list[str]] = {}
-        for query, document in pairs:
-            groups.setdefault(query.text, []).append(sent_text(document))
-        scores = self.client.score(list(groups.items()), until=until)
-        given = {query: iter(some) for query, some in zip(groups, scores, strict=True)}
+        groups = _by_query(pairs)
+        return self._raw(pairs, groups, self.client.score(groups, until=until))
+
+    def kept(self, pairs: Sequence[Pair]) -> NDArray[np.float32] | None:
+        """As `score`, where all scores are kept on this machine; else None, and nothing is sent."""
+        groups = _by_query(pairs)
+        scores = self.client.kept(groups)
+        return None if scores is None else self._raw(pairs, groups, scores)
+
+    def _raw(
+        self, pairs: Sequence[Pair], groups: Sequence[_Group], scores: Sequence[Sequence[float]]
+    ) -> NDArray[np.float32]:
+        given = {query: iter(some) for (query, _), some in zip(groups, scores, strict=True)}
         values = np.array([next(given[query.text]) for query, _ in pairs], np.float64)
         if self.client.address.gives_raw_scores:
             return values.astype(np.float32)
@@ -129,6 +139,13 @@ class RemoteRanker:
     def relevance(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """The relevance scores of these raw scores: from 0 to 1, in the same order."""
         return sigmoid(scores.astype(np.float64)).astype(np.float32)
+
+
+def _by_query(pairs: Sequence[Pair]) -> list[_Group]:
+    groups: dict[str, list[str]] = {}
+    for query, document in pairs:
+        groups.setdefault(query.text, []).append(sent_text(document))
+    return list(groups.items())
 
 
 def sent_text(document: Document) -> str:

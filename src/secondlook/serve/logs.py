@@ -38,7 +38,8 @@ def log_to(stream: TextIO = sys.stderr) -> None:
     """Send this server's log, and its web server's, to a stream."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
-    for name in ("secondlook.serve", "secondlook.retrieve", "uvicorn", "asyncio"):
+    own = ("secondlook.serve", "secondlook.retrieve", "secondlook.remote")
+    for name in (*own, "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.INFO)

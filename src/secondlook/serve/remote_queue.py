@@ -34,14 +34,23 @@ _POLL = 0.01
 """Seconds between two looks whether requests are still under way."""
 
 
+class _NotScored(Exception):
+    """No pair of a request has a score; the message is for its client."""
+
+    def __init__(self, failure: str, kind: str) -> None:
+        super().__init__(failure)
+        self.kind = kind
+
+
 @dataclass(eq=False)
 class RemoteQueue:
     """Scores the pairs of requests with a remote re-ranker.
 
     Requests are not merged or cut into chunks, as those of a local ranker are: services bill by
-    request. Where the service fails, is late, or is left alone after failures in a row, no pair
-    has a score, and the answer has the order that the documents came in. `capacity` bounds the
-    pairs that wait; a request that finds none waiting is always taken.
+    request. Scores that are all kept on this machine need no service. Where that fails, is late,
+    or is left alone after failures in a row, no pair has a score, and the answer has the order that
+    the documents came in. `capacity` bounds the pairs that wait; a request that finds none waiting
+    is always taken.
     """
 
     ranker: RemoteRanker
@@ -55,51 +64,72 @@ class RemoteQueue:
 
     def __post_init__(self) -> None:
         self._threads = Threads(self.ranker.client.address.options.concurrent)
+        self._looking_up = Threads(1)  # scores on disk do not wait for a slow service
         self._told = Usage()
 
     async def score(self, pairs: Sequence[Pair], until: float) -> Outcome:
         """The scores of all pairs or, at `until` and after a failure, of none."""
         if self.waiting and self.waiting + len(pairs) > self.capacity:
             raise QueueFull(self.waiting, 1)
-        if not self.breaker.admit():
-            return self._without_scores(pairs, "the remote re-ranker keeps failing", "left alone")
         self._count(len(pairs))
         began = time.monotonic()
-        asked: float | None = None
+        try:
+            scores = await self._kept(pairs, until)
+            if scores is None:
+                scores = await self._asked(pairs, until)
+        except _NotScored as none:
+            self.metrics.scoring_errors.labels(self.name, none.kind).inc()
+            return _outcome(pairs, None, str(none))
+        finally:
+            self._count(-len(pairs))
+            self._tell_usage()
+        self.metrics.stage_seconds.labels("score").observe(time.monotonic() - began)
+        return _outcome(pairs, scores)
+
+    async def _kept(self, pairs: Sequence[Pair], until: float) -> NDArray[np.float32] | None:
+        """Scores that need no service, however that is; None where one is missing."""
+        work = self._looking_up.run(lambda: self.ranker.kept(pairs))
+        try:
+            return await asyncio.wait_for(work, until - time.monotonic())
+        except TimeoutError as error:
+            raise _NotScored("the scores on disk were late", "timeout") from error
+        except SecondlookError as error:
+            LOGGER.error("no kept scores", extra={"facts": {"problem": str(error)}})
+            return None
+
+    async def _asked(self, pairs: Sequence[Pair], until: float) -> NDArray[np.float32]:
+        """The service's scores; the breaker is told how it went."""
+        if not self.breaker.admit():
+            raise _NotScored("the remote re-ranker keeps failing", "left alone")
+        began: float | None = None
 
         def ask() -> NDArray[np.float32]:
-            nonlocal asked
-            asked = time.monotonic()
+            nonlocal began
+            began = time.monotonic()
             return self.ranker.score(pairs, until=until)
 
         try:
-            work = self._threads.run(ask)
-            scores = await asyncio.wait_for(work, until - time.monotonic())
-        except TimeoutError:
-            if asked is not None and time.monotonic() - asked >= _PATIENCE:
+            scores = await asyncio.wait_for(self._threads.run(ask), until - time.monotonic())
+        except TimeoutError as error:
+            if began is not None and time.monotonic() - began >= _PATIENCE:
                 self.breaker.failed()
             else:
                 self.breaker.left()
-            return self._without_scores(pairs, "the remote re-ranker was late", "timeout")
+            raise _NotScored("the remote re-ranker was late", "timeout") from error
         except RateLimitReached as limit:  # the user's, which says nothing of the service
             self.breaker.left()
             note_sparingly("remote re-ranker not asked", "limit of requests per minute")
             failure = "the limit of requests to the remote re-ranker is reached"
-            return self._without_scores(pairs, failure, type(limit).__name__)
+            raise _NotScored(failure, type(limit).__name__) from limit
         except SecondlookError as error:
             self.breaker.failed()
             LOGGER.error("remote re-ranker failed", extra={"facts": {"problem": str(error)}})
-            kind = type(error).__name__
-            return self._without_scores(pairs, "the remote re-ranker failed", kind)
+            raise _NotScored("the remote re-ranker failed", type(error).__name__) from error
         except BaseException:
             self.breaker.left()
             raise
-        finally:
-            self._count(-len(pairs))
-            self._tell_usage()
         self.breaker.succeeded()
-        self.metrics.stage_seconds.labels("score").observe(time.monotonic() - began)
-        return _outcome(pairs, scores)
+        return scores
 
     def close(self) -> None:
         """Nothing waits in it: requests under way are answered."""
@@ -109,10 +139,6 @@ class RemoteQueue:
         while self.waiting:
             await asyncio.sleep(_POLL)
         self.ranker.client.close()
-
-    def _without_scores(self, pairs: Sequence[Pair], failure: str, kind: str) -> Outcome:
-        self.metrics.scoring_errors.labels(self.name, kind).inc()
-        return _outcome(pairs, None, failure)
 
     def _count(self, pairs: int) -> None:
         self.waiting += pairs

@@ -359,7 +359,9 @@ class Serving:
 
     def _ranker(self, source: str) -> AnyRanker:
         ranker = self.load(source)
-        if not isinstance(ranker, RemoteRanker):
+        if isinstance(ranker, RemoteRanker):
+            ranker.client.open_cache()  # where it cannot be kept, that is refused now
+        else:
             _ = ranker.scale  # fitted now where the checkpoint has none, not in the first request
         return ranker
 
