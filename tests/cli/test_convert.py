@@ -30,6 +30,16 @@ def test_each_kind_goes_from_format_to_format(tmp_path):
     assert [(hit.doc_id, hit.score) for hit in ranking.hits] == [("1", 1.0), ("2", 0.5)]
 
 
+def test_a_run_keeps_its_tag(tmp_path):
+    (tmp_path / "run.trec").write_text("7 Q0 1 1 2.5 secondlook-fused\n")
+    convert("run", tmp_path / "run.trec", tmp_path / "again.trec.gz")
+    assert data.run_tag(tmp_path / "again.trec.gz") == "secondlook-fused"
+    for without in ("7\t1\t1\n", "7\t1 2 3 4 5\n"):
+        (tmp_path / "run").write_text(without)
+        convert("run", tmp_path / "run", tmp_path / "new.trec")
+        assert data.run_tag(tmp_path / "new.trec") == "secondlook"
+
+
 def test_formats_can_be_named(tmp_path):
     (tmp_path / "in").write_text("7\twhy tides\n")
     convert("queries", tmp_path / "in", tmp_path / "out", "--from", "msmarco", "--to", "beir")

@@ -47,8 +47,9 @@ def convert(
 ) -> None:
     """Convert a corpus, queries, judgments or a run from one format to another.
 
-    Fields that the target format cannot hold are an error; they are never dropped silently. The
-    target file appears when it is complete, or not at all.
+    A title, query type, term weight or expansion query that the target format cannot hold is an
+    error. Other metadata of a source is not converted, nor are scores to an MS MARCO run, which
+    holds ranks only. The target file appears when it is complete, or not at all.
 
     [bold]Examples[/bold]
 

@@ -97,10 +97,10 @@ def read_run(source: Source, format: str = "auto") -> Iterator[Ranking]:
     return _reader("run", _RUN, source, format)
 
 
-def run_tag(source: Source) -> str | None:
+def run_tag(source: Source, format: str = "auto") -> str | None:
     """The tag of a TREC run, which names the system that made it; None where there is none."""
-    path = Path(source)
-    return trec.run_tag(path) if path.is_file() else None
+    name = from_content(source, "run", _RUN) if format == "auto" else format
+    return trec.run_tag(Path(source)) if name in ("car", "trec") else None
 
 
 def read_candidates(source: Source, format: str = "auto") -> Iterator[Pair]:

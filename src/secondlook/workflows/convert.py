@@ -24,8 +24,10 @@ def convert(
 ) -> Path:
     """Convert a corpus, queries, judgments or a run to another format; gives the file written.
 
-    The target format goes by the name of the target unless it is given. Fields that it cannot hold
-    are an error. The file appears when it is complete, or not at all.
+    The target format goes by the name of the target unless it is given. A title, query type or
+    other part of a Document or Query that it cannot hold is an error; metadata that these do not
+    have is not converted, and MS MARCO's runs hold no scores. A TREC run keeps its tag. The file
+    appears when it is complete, or not at all.
     """
     from secondlook import data
 
@@ -40,5 +42,6 @@ def convert(
         data.write_qrels(target, data.read_qrels(source, source_format), target_format)
     else:
         rankings = track(data.read_run(source, source_format), "converting", "rankings")
-        data.write_run(target, rankings, target_format)
+        tag = data.run_tag(source, source_format) or "secondlook"
+        data.write_run(target, rankings, target_format, tag)
     return Path(target)
