@@ -8,9 +8,10 @@ import pytest
 
 import tiny
 from command_line import writing
-from secondlook.data import write_qrels, write_run
-from secondlook.errors import OutputInUse, UnknownName
+from secondlook.data import read_run, write_qrels, write_run
+from secondlook.errors import OutputInUse, SecondlookError, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
+from secondlook.score.raw import FUSED_TAG, RAW_TAG, TAIL_TAG
 from secondlook.score.warm import make_warm
 from secondlook.types import Hit, Ranking
 from secondlook.workflows.fuse import clear_fusion, set_fusion, tune_fusion, windows_of_words
@@ -86,3 +87,25 @@ def test_raw_scores_are_tuned_only_where_asked(given):
     assert tune_fusion(given / "ranker", **options).scale != "raw"
     with pytest.raises(UnknownName, match="no scale 'log'"):
         tune_fusion(given / "ranker", **options, scales=["log"])
+
+
+@pytest.mark.parametrize(
+    ("tag", "fuses", "problem"),
+    [
+        (FUSED_TAG, False, "fuses its scores"),
+        (TAIL_TAG, False, "has not scored"),
+        ("secondlook", True, "fuses its scores"),
+    ],
+)
+def test_scores_that_are_not_the_rankers_own_are_refused(given, tag, fuses, problem):
+    ranker, run = given / "ranker", given / "other.trec"
+    files = {"first": given / "first.trec", "qrels": given / "qrels.tsv", "folds": 3}
+    if fuses:
+        set_fusion(ranker, 0.8)
+    before = open_checkpoint(ranker).settings
+    write_run(run, read_run(given / "raw.trec"), tag=tag)
+    with pytest.raises(SecondlookError, match=f"{problem}.*rerank … --raw"):
+        tune_fusion(ranker, raw=run, **files)
+    assert open_checkpoint(ranker).settings == before
+    write_run(run, read_run(given / "raw.trec"), tag=RAW_TAG)
+    assert tune_fusion(ranker, raw=run, **files).weight == 1

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from secondlook.errors import SecondlookError
 from secondlook.evaluate.calibration import (
     NothingToCalibrate,
     Reliability,
@@ -17,7 +16,7 @@ from secondlook.evaluate.calibration import (
     judged_pairs,
 )
 from secondlook.model.settings import FittedOn, IsotonicCalibration, PlattCalibration
-from secondlook.score.raw import FUSED_TAG, RAW_TAG, TAIL_TAG, pooled
+from secondlook.score.raw import RAW_TAG, pooled, require_raw_scores
 from secondlook.score.scale import Isotonic, Platt, fit_isotonic, fit_platt, sigmoid
 
 if TYPE_CHECKING:
@@ -141,20 +140,9 @@ def raw_scores_of(
 ) -> list[Ranking]:
     """The ranker's raw score of each document of a run, windows pooled as the ranker pools them.
 
-    `tag` is the run's last column, by which `secondlook rerank` says what scores are. Raises
-    SecondlookError for a run with scores that are not the ranker's own: fused ones, and those of
-    hits that it has not seen.
+    `tag` is the run's last column; see `require_raw_scores`, which refuses other scores.
     """
-    problem = ""
-    if tag == FUSED_TAG or (settings.fusion is not None and tag != RAW_TAG):
-        problem = "the ranker fuses its scores with the first-stage scores"
-    elif tag == TAIL_TAG:
-        problem = "the run has hits that the ranker has not scored"
-    if problem:
-        raise SecondlookError(
-            f"{problem}, and a calibration is of its raw scores; make a run of these (its last "
-            f"column says {RAW_TAG}): secondlook rerank … --raw -o raw.trec"
-        )
+    require_raw_scores(settings, tag, "a calibration is of")
     windows = settings.encode.windows
     if windows is None or tag != RAW_TAG:
         return list(rankings)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secondlook.encode.windows import pool
-from secondlook.errors import MalformedInput
+from secondlook.errors import MalformedInput, SecondlookError
 from secondlook.rank.present import pairs_of
 from secondlook.types import Hit, Ranking
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.encode.settings import WindowSettings
+    from secondlook.model.settings import RankerSettings
     from secondlook.score.ranker import Ranker
     from secondlook.score.vector_scorer import StoredScorer
     from secondlook.types import Corpus, Query
@@ -42,6 +43,24 @@ def run_tag(*, raw: bool, fused: bool, tail: bool = False) -> str:
     if fused:
         return FUSED_TAG
     return TAIL_TAG if tail else "secondlook"
+
+
+def require_raw_scores(settings: RankerSettings, tag: str | None, needed_for: str) -> None:
+    """Raises SecondlookError where a run's tag says that its scores are not the ranker's own.
+
+    `tag` is the run's last column, by which `secondlook rerank` says what scores are: refused are
+    fused ones, and those of hits that the ranker has not seen. `needed_for` is in the message.
+    """
+    if tag == FUSED_TAG or (settings.fusion is not None and tag != RAW_TAG):
+        problem = "the ranker fuses its scores with the first-stage scores"
+    elif tag == TAIL_TAG:
+        problem = "the run has hits that the ranker has not scored"
+    else:
+        return
+    raise SecondlookError(
+        f"{problem}, and {needed_for} its raw scores; make a run of these (its last column says "
+        f"{RAW_TAG}): secondlook rerank … --raw -o raw.trec"
+    )
 
 
 def raw_windows(
