@@ -22,6 +22,8 @@ from stages import Run, asked, once
 
 QRELS = "qrels.dev.small.tsv"
 WEIGHER = "google-bert/bert-base-uncased"
+K1 = 30
+"""Of the index of weights, which are frequencies of up to 100; 0.9 would make all words alike."""
 
 
 def reproduce(run: Run, weigher_base: str | Path = WEIGHER) -> str:
@@ -29,7 +31,8 @@ def reproduce(run: Run, weigher_base: str | Path = WEIGHER) -> str:
     types = run.work / "types.safetensors"
     once(types, lambda: train_types([run.data / "query-types.tsv"], types))
     train, dev = (_typed(run, name, types) for name in ("train", "dev.small"))
-    index = run.index(run.enriched(train_weigher, weigh, weigher_base, "weigher"), "deepct")
+    weighed = run.enriched(train_weigher, weigh, weigher_base, "weigher")
+    index = run.index(weighed, "deepct", k1=K1)
     run.groups(index, dev, QRELS, run.data / "msmarco.dev.parquet")
     groups = run.data / "msmarco.train.parquet"
     files = run.data / train, run.data / "qrels.train.tsv", groups

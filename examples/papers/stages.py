@@ -52,10 +52,10 @@ class Run:
         target = self.work / f"{name}.jsonl"
         return once(target, lambda: use(collection, model, target, device=self.device))
 
-    def index(self, corpus: Path, name: str = "bm25") -> Path:
-        """A BM25 index with Anserini's parameters, which are the defaults."""
+    def index(self, corpus: Path, name: str = "bm25", *, k1: float = 0.9, b: float = 0.4) -> Path:
+        """A BM25 index, by default with Anserini's parameters."""
         target = self.work / f"{name}.index"
-        return once(target, lambda: build_index(corpus, target))
+        return once(target, lambda: build_index(corpus, target, k1=k1, b=b))
 
     def candidates(self, index: Path, queries: str, qrels: str, name: str) -> Path:
         """The first stage's run of the judged queries."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -120,6 +121,8 @@ def test_drbert_over_deepct_with_the_vocabulary_gap(run, tmp_path):
     table = drbert.reproduce(run, weigher_base=tmp_path / "base")
     assert "deepct.trec" in table
     assert "of the most frequent words are not bert-corpus.jsonl's" in table
+    card = json.loads((run.work / "deepct.index" / "index.json").read_text())
+    assert card["settings"]["k1"] == 30, "weights are frequencies of up to 100"
 
 
 def test_monobert_on_trec_car_with_its_folds(run):
