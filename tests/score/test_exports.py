@@ -17,6 +17,7 @@ from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import PlattCalibration
 from secondlook.score import export as making
 from secondlook.score import export_folder
+from secondlook.score.counting import CountingRanker
 from secondlook.score.export import export_ranker
 from secondlook.score.export_folder import FASTEST_FIRST, Export, choose, replacing_export
 from secondlook.score.graph_backend import GraphBackend
@@ -69,6 +70,18 @@ def test_what_is_asked_for_runs(ranker):
     assert isinstance(Ranker.load(ranker, precision="bf16").backend, OpenVinoBackend)
     assert isinstance(Ranker.load(ranker, backend="torch").backend, TorchBackend)
     assert isinstance(Ranker.load(ranker, device="cpu").backend, TorchBackend)
+
+
+def test_a_job_is_known_by_the_back_end_that_scores_not_by_the_one_asked_for(ranker):
+    made_of = []
+    for engine, precision in (*FASTEST_FIRST, ("torch", "fp32")):
+        chosen = CountingRanker(str(ranker), "auto", "auto").made_of
+        assert chosen["backend"] == f"{engine} {precision}"
+        assert chosen == CountingRanker(str(ranker), engine, precision).made_of
+        assert chosen not in made_of
+        made_of.append(chosen)
+        if engine != "torch":
+            Export(ranker, engine, precision).card.unlink()
 
 
 def test_without_exports_torch_runs_in_float32(ranker):
@@ -210,7 +223,8 @@ class TestBatches:
 
     class Recorder(GraphBackend):
         def __init__(self, checkpoint, workers):
-            super().__init__(checkpoint, token_budget=256)
+            export = Export(checkpoint.folder, "onnx", "fp32")
+            super().__init__(export, checkpoint, token_budget=256)
             self.workers = workers
             self.shapes = []
 

@@ -63,6 +63,26 @@ def test_workers_of_a_cluster_write_the_run_that_one_process_writes(folder, tmp_
     assert (tmp_path / "there.trec").read_bytes() == (tmp_path / "here.trec").read_bytes()
 
 
+def test_workers_of_a_cluster_score_with_the_back_end_that_was_opened_here(
+    folder, tmp_path, monkeypatch
+):
+    opened = []
+
+    def watched(_address, missing, open_tools, *, advance):
+        opened.extend(open_tools.args[-2:])
+        in_this_process(_address, missing, open_tools, advance=advance)
+
+    monkeypatch.setattr("secondlook.scale.ray_job.run", watched)
+    rerank(*given(folder), tmp_path / "out.trec", depth=1, ray="somewhere")
+    assert opened == ["torch", "fp32"]
+
+
+def test_a_remote_ranker_is_not_asked_by_the_workers_of_a_cluster(folder, tmp_path):
+    *files, _ranker = given(folder)
+    with pytest.raises(WrongArgument, match="asked from this machine; leave out ray"):
+        rerank(*files, "http://localhost:1/v2/rerank#model=m", tmp_path / "o.trec", ray="local")
+
+
 def test_errors_name_arguments_instead_of_options(folder, tmp_path):
     (tmp_path / "out.trec").write_text("precious")
     with pytest.raises(Unwritable, match="set replace"):

@@ -28,6 +28,16 @@ Opened = tuple["RankerSettings", "Tokenizer", "Backend"]
 class Backend(Protocol):
     """What runs the network."""
 
+    @property
+    def engine(self) -> Literal["torch"] | Engine:
+        """Which one it is, whatever was asked for."""
+        ...
+
+    @property
+    def precision(self) -> Precision:
+        """That it was opened with."""
+        ...
+
     def logits(self, features: Sequence[Features]) -> NDArray[np.float32]:
         """One logit per encoded pair, in the order given, whatever pairs stand beside it."""
 
@@ -69,11 +79,10 @@ def open_export(
     if export.engine == "onnx":
         from secondlook.score.onnx_backend import OnnxBackend
 
-        return OnnxBackend(export.graph, checkpoint, one_at_a_time=one_at_a_time)
+        return OnnxBackend(export, checkpoint, one_at_a_time=one_at_a_time)
     from secondlook.score.openvino_backend import OpenVinoBackend
 
-    given = export.graph, checkpoint, export.precision
-    return OpenVinoBackend(*given, one_at_a_time=one_at_a_time)
+    return OpenVinoBackend(export, checkpoint, one_at_a_time=one_at_a_time)
 
 
 def _open_torch(

@@ -76,7 +76,7 @@ class CountingRanker:
         )
         self.advance: Callable[[int], None] = lambda _: None
         """Called with the number of pairs that were scored."""
-        self.made_of = made_of(source, self.ranker, backend, precision)
+        self.made_of = made_of(source, self.ranker)
         self.at_once = DOCUMENTS if self.ranker.reads_windows else PAIRS
         """How many documents make a batch."""
         self.stored: StoredScorer | None = None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from secondlook.encode.features import Features
     from secondlook.model.checkpoint import Checkpoint
+    from secondlook.score.export_folder import Export
 
 _MANY_BATCHES = 256
 
@@ -36,8 +37,14 @@ class GraphBackend(ABC):
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, *, token_budget: int = 512, one_at_a_time: bool = False
+        self,
+        export: Export,
+        checkpoint: Checkpoint,
+        *,
+        token_budget: int = 512,
+        one_at_a_time: bool = False,
     ) -> None:
+        self.engine, self.precision = export.engine, export.precision
         self.workers = 1 if one_at_a_time else threads()
         self.batch_threads = threads() if one_at_a_time else 1
         """That run one batch."""

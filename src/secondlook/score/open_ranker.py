@@ -58,12 +58,7 @@ def name_of(source: str | Path) -> str:
     return RemoteAddress.parse(str(source)).name if is_remote(source) else base_name(source)
 
 
-def made_of(
-    source: str | Path,
-    ranker: AnyRanker,
-    backend: Literal["auto", "torch"] | Engine = "auto",
-    precision: Literal["auto"] | Precision = "auto",
-) -> dict[str, Any]:
+def made_of(source: str | Path, ranker: AnyRanker) -> dict[str, Any]:
     """What the ranker's scores depend on: a job of other scores does not resume this one's."""
     from secondlook.score.export_folder import fingerprint
 
@@ -74,5 +69,5 @@ def made_of(
         "weights": fingerprint(open_checkpoint(source)),
         "encode": settings.encode.model_dump(mode="json"),
         "fusion": settings.fusion and settings.fusion.model_dump(mode="json"),
-        "backend": f"{backend} {precision}",
+        "backend": f"{ranker.backend.engine} {ranker.backend.precision}",
     }

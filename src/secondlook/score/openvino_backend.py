@@ -13,12 +13,11 @@ from secondlook.score.graph_backend import GraphBackend
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from secondlook.model.checkpoint import Checkpoint
-    from secondlook.score.export_folder import Precision
+    from secondlook.score.export_folder import Export
 
 
 class OpenVinoBackend(GraphBackend):
@@ -28,22 +27,17 @@ class OpenVinoBackend(GraphBackend):
     """
 
     def __init__(
-        self,
-        graph: Path,
-        checkpoint: Checkpoint,
-        precision: Precision,
-        *,
-        one_at_a_time: bool = False,
+        self, export: Export, checkpoint: Checkpoint, *, one_at_a_time: bool = False
     ) -> None:
-        super().__init__(checkpoint, one_at_a_time=one_at_a_time)
+        super().__init__(export, checkpoint, one_at_a_time=one_at_a_time)
         cores = self.workers * self.batch_threads
         core = openvino.Core()
         bf16 = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
         self.compiled = core.compile_model(
-            graph,
+            export.graph,
             "CPU",
             {
-                "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" and bf16 else "f32",
+                "INFERENCE_PRECISION_HINT": "bf16" if self.precision == "bf16" and bf16 else "f32",
                 "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # int8 is for weights only
                 "INFERENCE_NUM_THREADS": cores,
                 "NUM_STREAMS": self.workers,

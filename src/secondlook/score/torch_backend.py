@@ -37,6 +37,8 @@ class TorchBackend:
     padding; `state_bytes` bounds the document states of a warm ranker with separate layers.
     """
 
+    engine: Literal["torch"] = "torch"
+
     def __init__(
         self,
         network: CrossEncoder,

@@ -94,7 +94,7 @@ def rerank(
     from secondlook.workflows.open_index import open_index
     from secondlook.workflows.vectors import stored_scorer_of
 
-    _refuse_unsupported(cascade, raw=raw, ray=ray)
+    _refuse_unsupported(ranker, cascade, raw=raw, ray=ray)
     reported, target = as_progress(progress), Path(output)
     refuse_to_overwrite(target, replace=replace)
     texts = {query.id: query for query in read_queries(str(queries))}
@@ -119,7 +119,7 @@ def rerank(
     }
     job = _Job(str(run), texts, target, depth, keep, raw, total, contents)
     if ray is not None:
-        open_tools = _tools(Path(index), str(ranker), backend, precision)
+        open_tools = _tools(Path(index), str(ranker), scorer)
         _on_ray(job, ray, open_tools, scorer, reported)
         return RerankResult(target, total)
     _here(job, corpus, scorer, chooser, reported)
@@ -170,9 +170,10 @@ class _Job:
 
 
 def _refuse_unsupported(
-    cascade: tuple[str | Path, int] | None, *, raw: bool, ray: str | None
+    ranker: str | Path, cascade: tuple[str | Path, int] | None, *, raw: bool, ray: str | None
 ) -> None:
     from secondlook.errors import WrongArgument
+    from secondlook.remote.address import is_remote
 
     if cascade is not None and cascade[1] < 1:
         raise WrongArgument("a cascade keeps 1 candidate or more, as in ('small.ranker', 100)")
@@ -180,6 +181,8 @@ def _refuse_unsupported(
         raise WrongArgument(
             "a Ray cluster does not support a cascade or raw scores yet; leave out ray"
         )
+    if ray is not None and is_remote(ranker):
+        raise WrongArgument("a remote re-ranker is asked from this machine; leave out ray")
 
 
 def _here(
@@ -212,18 +215,21 @@ def _here(
 
 
 def _tools(
-    index: Path,
-    ranker: str,
-    backend: Literal["auto", "torch"] | Engine,
-    precision: Literal["auto"] | Precision,
+    index: Path, ranker: str, scorer: CountingRanker
 ) -> Callable[[], Callable[[str], tuple[str, int]]]:
-    """What a worker elsewhere opens once: index and re-ranker."""
+    """What a worker elsewhere opens once: index and re-ranker, with the back end opened here.
+
+    Another one would give other scores than the job is made of.
+    """
     from functools import partial
 
     from secondlook.scale.ray_job import reachable
     from secondlook.scale.rerank import reranker
+    from secondlook.score.ranker import Ranker
 
-    return partial(reranker, index.absolute(), reachable(ranker), backend, precision)
+    assert isinstance(scorer.ranker, Ranker)  # remote ones are refused
+    run = scorer.ranker.backend
+    return partial(reranker, index.absolute(), reachable(ranker), run.engine, run.precision)
 
 
 def _on_ray(
