@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from secondlook.data import write_qrels, write_queries
+from secondlook.data import read_qrels, write_qrels, write_queries
 from secondlook.data.near_duplicates import clusters
-from secondlook.data.splits import read_splits
+from secondlook.data.splits import add_judged, read_splits
 from secondlook.errors import SecondlookError
 from secondlook.types import Query
 
@@ -16,7 +16,7 @@ TOPICS = [f"effects of substance{n} on organ{n * 7 % 13}" for n in range(40)]
 
 
 def folder(tmp_path, texts, **splits):
-    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels").mkdir(parents=True)
     write_queries(tmp_path / "queries.jsonl", [Query(name, text) for name, text in texts.items()])
     for name, queries in splits.items():
         write_qrels(tmp_path / "qrels" / f"{name}.tsv", {query: {"d": 1} for query in queries})
@@ -90,3 +90,30 @@ def test_thirteen_thousand_queries_of_one_form_take_seconds():
     began = time.process_time()
     assert len(set(clusters(texts).values())) == 13_000
     assert time.process_time() - began < 20  # all pairs would take minutes
+
+
+def test_backups_and_other_files_beside_the_splits_are_no_splits(tmp_path):
+    data = given(tmp_path)
+    for name in ("test.tsv~", "test.tsv.bak", "test.old.tsv", "test.tsv.tmp", "tested.txt"):
+        (data / "qrels" / name).write_text("x1 0 OLD 1\n")
+    assert dict(read_splits(data).test) == {"x1": {"d": 1}, "x2": {"d": 1}}
+    empty = tmp_path / "made"
+    folder(empty, {"m1": "something else entirely"}, train=["m1"])
+    add_judged(empty, data)
+    assert read_qrels(empty / "qrels" / "test.tsv") == {"x1": {"d": 1}, "x2": {"d": 1}}
+
+
+@pytest.mark.parametrize("second", ["test.txt", "test.tsv.gz"])
+def test_two_files_of_one_split_are_refused(tmp_path, second):
+    data = given(tmp_path)
+    write_qrels(data / "qrels" / second, {"x1": {"other": 1}})
+    with pytest.raises(SecondlookError, match=f"test.tsv and {second}: keep one"):
+        read_splits(data)
+
+
+def test_sixty_thousand_judged_queries_are_split_within_seconds(tmp_path):
+    half = [f"q{n}" for n in range(30_000)], [f"q{n}" for n in range(30_000, 60_000)]
+    data = folder(tmp_path, {"q0": "tide"}, train=half[0], test=half[1])
+    began = time.process_time()
+    assert len(read_splits(data).test) == 30_000
+    assert time.process_time() - began < 10  # a pass over the test queries for each takes a minute

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Overlap = Literal["drop", "refuse", "keep"]
 """What becomes of training and validation queries that repeat a query they are tested by."""
 
+_SPLIT_FILE = re.compile(r"(train|dev|test)\.(?:tsv|txt|trec)(?:\.gz|\.zst)?")
 _HELD_OUT = 0.2
 _MOST_VALIDATED = 200  # validation is repeated; more queries than that only cost time
 _SHOWN = 3
@@ -59,7 +61,9 @@ class Splits:
 
 
 def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
-    """The judgments of `folder/qrels`: `train`, `dev` and `test`, each .tsv or .txt.
+    """The judgments of `folder/qrels`: `train`, `dev` and `test`, each one file.
+
+    A file ends in .tsv, .txt or .trec, or is compressed (.gz, .zst); two of one split are refused.
 
     What is missing is cut off what is there, by a hash of the query's id, so that a query stays
     where it is when others are added: without `test` the verdict is given by `dev`, without both
@@ -73,7 +77,8 @@ def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
     train, dev, test = _given(folder)
     if not test:
         test, dev = dev, {}
-    train = {query: grades for query, grades in train.items() if query not in {**dev, **test}}
+    later = {*dev, *test}
+    train = {query: grades for query, grades in train.items() if query not in later}
     dev = {query: grades for query, grades in dev.items() if query not in test}
     judged = {**train, **dev, **test}
     texts = {query.id: query.text for query in read_queries(folder) if query.id in judged}
@@ -102,7 +107,7 @@ def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
 
 def _given(folder: Path) -> tuple[Judged, Judged, Judged]:
     """The judgments of train, dev and test; empty where there are none."""
-    found = {path.name.split(".")[0]: path for path in sorted((folder / "qrels").glob("*.t*"))}
+    found = _files(folder)
     if "train" not in found:
         raise SecondlookError(
             f"{folder / 'qrels'} has no train.tsv; `tune` learns from judged queries: put all you "
@@ -112,6 +117,20 @@ def _given(folder: Path) -> tuple[Judged, Judged, Judged]:
         read_qrels(found[name]) if name in found else {} for name in ("train", "dev", "test")
     )
     return train, dev, test
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """The files of the splits by their names; an editor's backups beside them are none."""
+    found: dict[str, Path] = {}
+    for path in sorted((folder / "qrels").glob("*")):
+        if named := _SPLIT_FILE.fullmatch(path.name):
+            other = found.setdefault(named[1], path)
+            if other != path:
+                raise SecondlookError(
+                    f"{path.parent} has two files of one split, {other.name} and {path.name}: keep "
+                    "one of them there"
+                )
+    return found
 
 
 def _repeats(
@@ -147,9 +166,7 @@ def add_judged(made: Path, judged: Path) -> None:
     Called again it changes nothing.
     """
     found = {
-        name: read_qrels(path)
-        for path in sorted((judged / "qrels").glob("*.t*"))
-        if (name := path.name.split(".")[0]) in ("dev", "test")
+        name: read_qrels(path) for name, path in _files(judged).items() if name in ("dev", "test")
     }
     held = {query_id for qrels in found.values() for query_id in qrels}
     if not held:
