@@ -67,6 +67,24 @@ def test_two_looks_that_are_each_half_right_are_mixed():
     assert found.among(lambda way: way.simple)[1].held_out.tolist() == [0.5] * 20
 
 
+def test_judged_queries_that_were_never_searched_do_not_count():
+    both = looks(
+        20,
+        lambda name: ranking(name, wrong=10.0, right=9.0),
+        lambda name: ranking(name, right=10.0, wrong=9.0),
+    )
+    qrels = {f"q{number}": {"right": 1} for number in range(100)}
+    tuned = tune(both, qrels, ways(None), "RR@10", folds=5, seed=0).best()
+    assert (tuned.queries, tuned.left_out) == (20, 80)
+    assert (tuned.first, tuned.ranker) == (0.5, 1.0)
+
+
+def test_one_judged_query_is_too_few_to_choose_by():
+    both = looks(2, lambda name: ranking(name, right=1.0), lambda name: ranking(name, right=2.0))
+    with pytest.raises(SecondlookError, match="takes at least two"):
+        tune(both, {"q0": {"right": 1}}, ways(None), "RR@10", folds=5, seed=0)
+
+
 def test_a_ranker_that_is_right_alone_stays_alone():
     both = looks(
         10,

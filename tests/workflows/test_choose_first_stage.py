@@ -11,7 +11,8 @@ import pytest
 import tiny
 from command_line import in_process as secondlook
 from invented import write_deep_sea
-from secondlook.errors import IndexProblem
+from secondlook.data import read_qrels, write_qrels
+from secondlook.errors import IndexProblem, SecondlookError
 from secondlook.retrieve.hybrid import FirstStageChoice, HybridIndex, read_choice, write_choice
 from secondlook.types import Hit, Query, Ranking
 from secondlook.workflows.choose_first_stage import (
@@ -81,6 +82,14 @@ def test_an_index_is_searched_as_it_was_tuned(tmp_path, monkeypatch):
     tried = choose_first_stage(index, queries, qrels, dry_run=True)
     assert not tried.stored
     assert not (index / "vectors" / "first_stage.json").exists()
+    never_searched = {"other": {"d1": 1}, "another": {"d2": 1}}
+    write_qrels(tmp_path / "more.tsv", {**read_qrels(qrels), **never_searched})
+    more = choose_first_stage(index, queries, tmp_path / "more.tsv", dry_run=True)
+    assert (more.choice, more.queries, more.left_out) == (tried.choice, tried.queries, 2)
+    assert "not among the queries given: 2 judged queries" in more.summary()
+    write_qrels(tmp_path / "one.tsv", dict([next(iter(read_qrels(qrels).items()))]))
+    with pytest.raises(SecondlookError, match="takes at least two"):
+        choose_first_stage(index, queries, tmp_path / "one.tsv")
     said = secondlook("fuse", "index", index, queries, qrels, "--json")
     told = json.loads(said)
     assert (told["by"], told["stored"]) == (tried.choice.by, True)

@@ -109,3 +109,12 @@ def test_scores_that_are_not_the_rankers_own_are_refused(given, tag, fuses, prob
     assert open_checkpoint(ranker).settings == before
     write_run(run, read_run(given / "raw.trec"), tag=RAW_TAG)
     assert tune_fusion(ranker, raw=run, **files).weight == 1
+
+
+def test_judged_queries_that_the_run_does_not_have_are_left_out_and_counted(given):
+    write_qrels(given / "qrels.tsv", {query: {"d0": 1} for query in [*QUERIES, "never", "asked"]})
+    files = {name: given / f"{name}.trec" for name in ("first", "raw")}
+    found = tune_fusion(given / "ranker", **files, qrels=given / "qrels.tsv", folds=3, dry_run=True)
+    assert (found.tuned.first, found.tuned.queries) == (1.0, 6)
+    assert found.to_dict()["left_out"] == 2
+    assert found.summary().endswith("a run does not tell): 2 judged queries")

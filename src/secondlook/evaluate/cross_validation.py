@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.errors import SecondlookError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from numpy.typing import NDArray
+
+    from secondlook.types import Qrels
 
     Floats = NDArray[np.float64]
 
@@ -23,6 +27,21 @@ class Tuned:
     """The candidate that is chosen by all queries."""
     held_out: Floats  # [queries]
     """What each query reached with the candidate that the other folds' queries chose."""
+
+
+def judged_among(qrels: Qrels, searched: Collection[str]) -> Qrels:
+    """The judgments of the queries that were searched: any other would be zero by each candidate.
+
+    Raises SecondlookError where fewer than two are left, which cannot be cross-validated.
+    """
+    own = {query: grades for query, grades in qrels.items() if grades and query in searched}
+    if len(own) < 2:
+        raise SecondlookError(
+            f"of the {len(qrels):,} judged queries {len(own) or 'none'} was searched, and a choice "
+            "by cross-validation takes at least two; give judgments of the queries that are "
+            "searched"
+        )
+    return own
 
 
 def cross_validate(

@@ -10,7 +10,7 @@ import numpy as np
 
 from secondlook.encode.windows import pool
 from secondlook.errors import SecondlookError, UnknownName
-from secondlook.evaluate.cross_validation import best_of, cross_validate
+from secondlook.evaluate.cross_validation import best_of, cross_validate, judged_among
 from secondlook.evaluate.measures import depth_of, evaluate, refuse_strangers
 from secondlook.evaluate.significance import t_test
 from secondlook.model.settings import FusionSettings
@@ -77,6 +77,8 @@ class Tuning:
     values: NDArray[np.float64]  # [ways, queries]
     folds: int
     seed: int
+    left_out: int
+    """Judged queries that the run of raw scores does not have."""
 
     def among(self, wanted: Callable[[Way], bool]) -> tuple[Way, Tuned]:
         """The best of the wanted ways, and what choosing among them is worth on new queries.
@@ -106,6 +108,7 @@ class Tuning:
             {pooling_name(pooling): self._with_pooling(pooling) for pooling in poolings}
             if len(poolings) > 1
             else {},
+            self.left_out,
         )
 
     def _with_pooling(self, pooling: WindowSettings | None) -> dict[str, float]:
@@ -141,6 +144,8 @@ class TunedFusion:
     """Of the difference between `fused` and the better of the two."""
     poolings: Mapping[str, Mapping[str, float]]
     """For a ranker that reads windows, `ranker` and `fused` by each pooling; else empty."""
+    left_out: int
+    """Judged queries that the run of raw scores does not have: never searched, or without hits."""
 
 
 def pooling_name(pooling: WindowSettings | None) -> str:
@@ -237,19 +242,21 @@ def _curves(own: Sequence[Way]) -> list[list[int]]:
 def tune(
     looks: Looks, qrels: Qrels, tried: Sequence[Way], measure: str, *, folds: int, seed: int
 ) -> Tuning:
-    """What each query reaches by each way."""
+    """What each judged query of the run reaches by each way."""
     refuse_strangers(qrels, looks.first)
+    own = judged_among(qrels, {ranking.query_id for ranking in looks.first})
     values: dict[Way, NDArray[np.float64]] = {}
     for pooling in dict.fromkeys(way.pooling for way in tried):
         pooled = _pooled(looks, pooling)
         fusions = [way.fusion for way in tried if way.pooling == pooling]
         if None in fusions:
             alone = _final(looks.first, pooled, None)
-            values[Way(pooling, None)] = values_of(alone, qrels, measure)
+            values[Way(pooling, None)] = values_of(alone, own, measure)
         both = [fusion for fusion in fusions if fusion is not None]
-        rows = values_by_fusion(partial(_joined, looks.first, pooled), both, qrels, measure)
+        rows = values_by_fusion(partial(_joined, looks.first, pooled), both, own, measure)
         values |= {Way(pooling, fusion): row for fusion, row in zip(both, rows, strict=True)}
-    return Tuning(tuple(tried), np.array([values[way] for way in tried]), folds, seed)
+    by_way = np.array([values[way] for way in tried])
+    return Tuning(tuple(tried), by_way, folds, seed, len(qrels) - len(own))
 
 
 def values_by_fusion(

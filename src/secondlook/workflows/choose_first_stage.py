@@ -31,6 +31,8 @@ class FirstStageResult:
     p: float
     """Of the difference between the chosen way, cross-validated, and BM25."""
     stored: bool
+    left_out: int = 0
+    """Judged queries that were not among those to search."""
 
     def summary(self) -> str:
         """The measure by each first stage, and what was chosen."""
@@ -44,11 +46,14 @@ class FirstStageResult:
             chosen += f", feedback {choice.feedback:g}"
         kept = "" if self.stored else " (not stored)"
         lines.append(f"{self.index}: {chosen} (p = {self.p:.3f} against BM25){kept}")
+        if self.left_out:
+            lines.append(f"left out, not among the queries given: {self.left_out:,} judged queries")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         told = {"index": str(self.index), "queries": self.queries, "p": self.p}
+        told |= {"left_out": self.left_out}
         return told | {"stored": self.stored} | self.choice.model_dump(mode="json")
 
 
@@ -74,6 +79,7 @@ def choose_first_stage(
     result from then on; with `dry_run` nothing is stored.
     """
     from secondlook.data import read_qrels, read_queries
+    from secondlook.evaluate.cross_validation import judged_among
     from secondlook.retrieve.hybrid import HybridIndex, write_choice
     from secondlook.workflows.open_index import open_index
     from secondlook.workflows.retrieve import rankings_of
@@ -81,6 +87,7 @@ def choose_first_stage(
     reported, folder = as_progress(progress), Path(index)
     judged = read_qrels(str(qrels))
     wanted = [query for query in read_queries(str(queries)) if query.id in judged]
+    searched = judged_among(judged, {query.id for query in wanted})
     by_vectors = open_index(folder, by="vectors").engine
     assert isinstance(by_vectors, HybridIndex)
     # Whatever an earlier tuning stored: the comparison begins without feedback.
@@ -91,15 +98,16 @@ def choose_first_stage(
     nearest = rankings_of(by_vectors, wanted, k)
     near = list(reported.track(nearest, "retrieving by vectors", "queries", total=total))
     with reported.busy("trying fusions"):
-        choice, p = compare_first_stages(words, near, judged, k, measure, folds=folds, seed=seed)
+        choice, p = compare_first_stages(words, near, searched, k, measure, folds=folds, seed=seed)
     if feedback and choice.by != "bm25":
         by_vectors.choice = by_vectors.choice.model_copy(update={"feedback": _FEEDBACK})
         nearest = rankings_of(by_vectors, wanted, k)
         moved = list(reported.track(nearest, "trying feedback", "queries", total=total))
-        choice = compare_feedback(words, near, moved, judged, k, choice)
+        choice = compare_feedback(words, near, moved, searched, k, choice)
     if not dry_run:
         write_choice(folder, choice)
-    return FirstStageResult(folder, choice, len(wanted), p, stored=not dry_run)
+    left_out = len(judged) - len(searched)
+    return FirstStageResult(folder, choice, len(searched), p, not dry_run, left_out)
 
 
 def compare_first_stages(

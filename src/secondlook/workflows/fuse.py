@@ -65,6 +65,11 @@ class FusionResult:
         }.get(self.weight, f"{self.weight:.2f} first-stage weight, scale {self.scale}")
         pooled = f", windows pooled by {self.pooling}" if tuned.way.pooling else ""
         lines.append(f"{self.ranker}: {chosen}{pooled}{'' if self.stored else ' (not stored)'}")
+        if tuned.left_out:
+            lines.append(
+                "left out, not in the run of raw scores (never searched, or nothing was found: a run "
+                f"does not tell): {tuned.left_out:,} judged queries"
+            )
         if self.calibration_dropped:
             lines.append(
                 "its calibration was for another pooling; scores use the scale of the reference "
@@ -76,7 +81,8 @@ class FusionResult:
         """For machines."""
         tuned = self.tuned
         figures: dict[str, Any] = {
-            name: getattr(tuned, name) for name in ("queries", "first", "ranker", "fused", "p")
+            name: getattr(tuned, name)
+            for name in ("queries", "left_out", "first", "ranker", "fused", "p")
         }
         if tuned.poolings:
             figures["poolings"] = {name: dict(own) for name, own in tuned.poolings.items()}
@@ -105,7 +111,8 @@ def tune_fusion(
 ) -> FusionResult:
     """Tune weight, scale and pooling by cross-validation, and store them with the ranker.
 
-    `first` is the first-stage run, `raw` the same with the ranker's raw scores. The weight is
+    `first` is the first-stage run, `raw` the same with the ranker's raw scores; judged queries that
+    it does not have are left out. The weight is
     the mean of the best weights over bootstrap samples of the queries; if the first stage alone is
     better than that, it is used alone. With `curve`, a picture of the measure over the weight is
     written; with `dry_run`, the ranker is not modified. `scales` are the normalisations to try
