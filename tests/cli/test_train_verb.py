@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -125,6 +126,40 @@ def test_an_earlier_run_is_not_touched_without_resume_nor_by_another_recipe(benc
     (bench / "my.toml").write_text(RECIPE.replace("seed = 5", "seed = 6"))
     with pytest.raises(SecondlookError, match="another recipe"):
         run(bench, "ranker", "--resume")
+
+
+WARM = """
+base = "some/where"
+
+[[phases]]
+phase = "warm"
+"""
+
+
+def test_resuming_what_is_finished_leaves_the_ranker_as_it_is_now(bench):
+    (bench / "my.toml").write_text(WARM)
+    run(bench, "ranker")
+    (bench / "ranker" / "onnx").mkdir()
+    settings = bench / "ranker" / "secondlook.json"
+    tuned = json.loads(settings.read_text()) | {"fusion": {"weight": 0.3}}
+    settings.write_text(json.dumps(tuned))
+    run(bench, "ranker", "--resume")
+    assert json.loads(settings.read_text()) == tuned
+    assert (bench / "ranker" / "onnx").is_dir()
+
+
+@pytest.mark.parametrize("left", ["nothing of the run", "a phase unfinished"])
+def test_resuming_does_not_replace_a_ranker_it_did_not_make(bench, left):
+    (bench / "my.toml").write_text(RECIPE.replace("epochs", "max_steps"))
+    run(bench, "ranker")
+    if left == "nothing of the run":
+        shutil.rmtree(bench / "ranker.work")
+    else:
+        shutil.rmtree(bench / "ranker.work" / "02-listwise")
+    before = weights(bench / "ranker")
+    with pytest.raises(CheckpointProblem, match="is there already"):
+        run(bench, "ranker", "--resume")
+    assert weights(bench / "ranker") == before
 
 
 def test_a_dry_run_says_what_would_happen_and_writes_nothing(bench):

@@ -128,8 +128,9 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
     """Run all phases and write the ranker; gives what the ranker says of itself.
 
     With `resume`, what an earlier run left is continued, to the same result as if it had never
-    been interrupted; without it, such a run is not touched. Raises OutputInUse where another
-    process is training the same ranker.
+    been interrupted, and a ranker that it finished stays as it is; without it, such a run is not
+    touched. Raises CheckpointProblem where anything else is at the output, and OutputInUse where
+    another process is training the same ranker.
     """
     processes.join(job.device)
     if not processes.first():
@@ -143,25 +144,33 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
 
 
 def _train(job: Job, *, resume: bool) -> RankerSettings:
-    folder = _begin(job, resume=resume)
+    finished = processes.first() and _claim(job, resume=resume)
+    if processes.gather([float(finished)])[0] == [1.0]:  # all do as the first found it
+        job.watch.say(f"{job.output} was trained already, and stays as it is")
+        return open_checkpoint(job.output).settings
+    folder = _begin(job)
     data, outcomes = job.data, []
-    phases = job.recipe.phases
-    for number, settings in enumerate(phases, start=1):
-        if isinstance(settings, WarmPhase):
-            continue
-        name = f"{number:02}-{settings.phase}"
-        done = job.work / name
+    for number, settings, done in _trained_phases(job):
         if not done.is_dir():
-            job.watch.say(f"phase {number} of {len(phases)}: {settings.phase}")
+            job.watch.say(f"phase {number} of {len(job.recipe.phases)}: {settings.phase}")
             _run(job, settings, folder, data, done)
             processes.wait()
-        outcome = _read_outcome(job, name)
+        outcome = _read_outcome(job, done.name)
         outcomes.append((settings.phase, outcome))
         folder, data = done, outcome.data
     if processes.first():
         _finish(job, folder, outcomes, data)
     processes.wait()
     return open_checkpoint(job.output).settings
+
+
+def _trained_phases(job: Job) -> list[tuple[int, PhaseSettings, Path]]:
+    """The phases that train: number, settings, and the folder of the checkpoint each makes."""
+    return [
+        (number, settings, job.work / f"{number:02}-{settings.phase}")
+        for number, settings in enumerate(job.recipe.phases, start=1)
+        if not isinstance(settings, WarmPhase)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,34 +203,37 @@ def begin(recipe: Recipe, base: str | Path) -> Model:
     return new_joint(base, recipe.encode)
 
 
-def _claim(job: Job, *, resume: bool) -> None:
-    """Make the work folder this recipe's own, or see that it is."""
-    if not resume:
-        refuse_to_replace(job.output)
+def _claim(job: Job, *, resume: bool) -> bool:
+    """Make the work folder this recipe's own, or see that it is; whether its ranker is finished."""
     kept = job.work / NAME
     files = (*job.data.train, *([job.data.validate] if job.data.validate else []))
     digests = "".join(f"# {path.name} {Groups([path]).fingerprint}\n" for path in files)
     text = resolved(job.named) + digests
-    if not kept.is_file():
-        job.work.mkdir(parents=True, exist_ok=True)
-        write_at_once(kept, text)
-    elif not resume:
+    begun = kept.is_file()
+    if begun and resume:
+        if kept.read_text("utf-8") != text:
+            raise SecondlookError(
+                f"{kept} is of another recipe or other data than this one, so it cannot be "
+                f"continued; give another name for the ranker, or remove {job.work}"
+            )
+        all_done = all(done.is_dir() for *_, done in _trained_phases(job))
+        if all_done and (job.output / CARD).is_file():
+            return True
+    refuse_to_replace(job.output)
+    if begun and not resume:
         raise SecondlookError(
             f"an earlier run left {job.work}; continue it with `resume`, or remove it"
         )
-    elif kept.read_text("utf-8") != text:
-        raise SecondlookError(
-            f"{kept} is of another recipe or other data than this one, so it cannot be continued; "
-            f"give another name for the ranker, or remove {job.work}"
-        )
+    if not begun:
+        job.work.mkdir(parents=True, exist_ok=True)
+        write_at_once(kept, text)
+    return False
 
 
-def _begin(job: Job, *, resume: bool) -> Path:
+def _begin(job: Job) -> Path:
     """The folder with the ranker before its first phase, made by the first process."""
     first = job.recipe.phases[0]
     folder = job.work / ("01-warm" if isinstance(first, WarmPhase) else "00-start")
-    if processes.first():
-        _claim(job, resume=resume)
     if processes.first() and not folder.is_dir():
         model = begin(job.recipe, job.base)
         if isinstance(first, WarmPhase):
@@ -287,12 +299,10 @@ def _read_outcome(job: Job, name: str) -> Kept:
 
 def histories(job: Job) -> list[tuple[str, tuple[Mapping[str, float], ...]]]:
     """What each phase measured on the way, while the work folder is there."""
-    names = [
-        (phase.phase, f"{number:02}-{phase.phase}")
-        for number, phase in enumerate(job.recipe.phases, start=1)
-        if not isinstance(phase, WarmPhase)
+    return [
+        (settings.phase, _read_outcome(job, done.name).history)
+        for _, settings, done in _trained_phases(job)
     ]
-    return [(phase, _read_outcome(job, name).history) for phase, name in names]
 
 
 def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]], data: TrainData) -> None:
