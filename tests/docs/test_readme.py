@@ -116,4 +116,4 @@ def test_the_cluster_of_the_commands_by_task(folder, three_nodes):
     (line,) = (line for line in LINES if CLUSTER in line)
     secondlook(*shlex.split(line.replace(CLUSTER, three_nodes.urls[0]), comments=True)[1:])
     query = json.loads((folder / "queries.jsonl").read_text().splitlines()[0])["text"]
-    assert secondlook("search", "my.index", query, "-k", 1)
+    assert secondlook("search", "cluster.index", query, "-k", 1)
