@@ -190,6 +190,20 @@ def test_the_parts_of_a_warm_score_are_its_sum():
     assert explain(QUERY, DOCUMENT, joint()).parts == {}
 
 
+@pytest.mark.parametrize(
+    ("pooling", "told"), [("max", True), ("first", True), ("mean", False), ("top", False)]
+)
+def test_parts_are_told_only_where_their_sum_is_the_score(pooling, told):
+    weights = (0.5, 0.4) if pooling == "top" else ()
+    windows = WindowSettings(length=4, stride=4, pooling=pooling, weights=weights)
+    ranker = warm(windows=windows)
+    for document in ("tide is a deep sea fish in the cape fear river what a tide", "deep sea"):
+        said = explain(QUERY, document, ranker)
+        assert bool(said.parts) is (told or (pooling == "mean" and len(said.windows) == 1))
+        if said.parts:
+            assert sum(said.parts.values()) == pytest.approx(said.score, abs=1e-3)
+
+
 def test_prompts_markers_and_types_are_not_taken_for_words_of_the_texts():
     plain = explain(QUERY, DOCUMENT, joint())
     dressed = joint(

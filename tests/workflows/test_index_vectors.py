@@ -22,6 +22,7 @@ from secondlook.score import encoder_copy
 from secondlook.score.vectors import VectorEncoder
 from secondlook.types import Document, Query
 from secondlook.workflows import vectors as workflow
+from secondlook.workflows.explain import explain
 from secondlook.workflows.index import build_index
 from secondlook.workflows.open_index import open_index
 from secondlook.workflows.retrieve import retrieve
@@ -74,6 +75,15 @@ def test_an_index_with_vectors_is_searched_by_both_unless_told_otherwise(index):
         for hit in ranking.hits:
             assert hit.score == pytest.approx(cosines[hit.doc_id], abs=1e-5)
         assert ranking.hits[0].score == pytest.approx(max(cosines.values()), abs=1e-5)
+
+
+def test_an_explanation_tells_the_places_that_a_search_shows(index, data):
+    found = search(index, "tide", ranker=data / "ranker", k=10, depth=10)
+    assert found.by == "hybrid"
+    for hit in (found.hits[0], found.hits[-1]):
+        told = explain(data / "ranker", "tide", hit.document.id, index=index, depth=10).standing
+        assert (told.first_rank, told.rank) == (hit.first_rank, hit.rank)
+        assert told.first_score == pytest.approx(hit.first_score, abs=1e-6)
 
 
 def test_the_verbs_search_as_told(index, data, tmp_path):

@@ -79,7 +79,8 @@ class Findings:
     shown: float
     """The relevance score, from 0 to 1."""
     parts: Mapping[str, float]
-    """What the score is the sum of, where the form of the ranker has parts."""
+    """What the score is the sum of, where the form of the ranker has parts and the score is that of
+    one window."""
     cut: int
     """How many of the document's tokens the ranker did not see."""
     cut_query: int

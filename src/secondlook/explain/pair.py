@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from secondlook.encode.settings import WindowSettings
     from secondlook.score.open_ranker import AnyRanker
     from secondlook.score.ranker import Ranker
     from secondlook.types import Pair
@@ -95,6 +96,8 @@ def explain(
     note = ""
     if network is not None and ranker.settings.form != "frozen":
         parts, maps = _look_inside(ranker.backend, seen, layer, head)
+        if not _one_window_scores(shape, len(windows)):
+            parts = {}  # those of the window that is shown: their sum is not the score
         attention, note = worth_showing(maps, two_vectors=ranker.settings.form == "warm")
     elif layer is not None or head is not None:
         raise SecondlookError(_NO_ATTENTION)
@@ -116,6 +119,13 @@ def explain(
         attention,
         note,
     )
+
+
+def _one_window_scores(shape: WindowSettings | None, windows: int) -> bool:
+    """Whether a document's score is that of one window, not pooled from several or scaled."""
+    if shape is None or shape.pooling in ("first", "max"):
+        return True
+    return shape.pooling == "mean" and windows == 1
 
 
 def _explain_remote(

@@ -25,20 +25,20 @@ def explain(
     """What each word contributes to a score, and the attention between the texts.
 
     `document` is a text or, with `index`, the id of one; then its ranks before and after re-ranking
-    the first `depth` candidates are told, too. `layer` and `head` choose what attention is shown
-    (default: all). `html` is a file to write a page to.
+    the first `depth` candidates, as `search` finds them by default, are told, too. `layer` and
+    `head` choose what attention is shown (default: all). `html` is a file to write a page to.
     """
     from secondlook.explain import explain as explain_pair
     from secondlook.explain import standing
     from secondlook.remote.address import is_remote
-    from secondlook.retrieve import open_index
     from secondlook.score.open_ranker import open_ranker
     from secondlook.types import Query
+    from secondlook.workflows.open_index import open_index
 
     loaded = open_ranker(ranker, backend="auto" if is_remote(ranker) else "torch")
     text, title, ranks, language = document, "", None, None
     if index is not None:
-        engine = open_index(Path(index))
+        engine = open_index(index).engine
         ranks = standing(Query("", query, query_type), document, engine, loaded, depth)
         (stored,) = engine.fetch([document])
         text, title, language = stored.text, stored.title, engine.card.analyzer
