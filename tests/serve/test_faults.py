@@ -96,11 +96,11 @@ def test_a_reload_answers_old_requests_with_the_old_ranker_and_new_ones_with_the
     async def story():
         held.go.clear()
         soon = time.monotonic() + 20
-        before = asyncio.create_task(made.second_look("tiny", query, documents, soon))
+        before = asyncio.create_task(made.second_stage.score("tiny", query, documents, soon))
         while not held.begun.is_set():
             await asyncio.sleep(0.005)
         await made.reload()
-        after = await made.second_look("tiny", query, documents, soon)
+        after = await made.second_stage.score("tiny", query, documents, soon)
         held.go.set()
         return await before, after
 
@@ -127,7 +127,7 @@ def test_a_search_that_a_reload_overtakes_is_answered_by_the_new_ranker(ranker, 
 
     async def story():
         soon = time.monotonic() + 20
-        work = made.second_look("tiny", Query("", QUERY), documents, soon, indexed=True)
+        work = made.second_stage.score("tiny", Query("", QUERY), documents, soon, indexed=True)
         search = asyncio.create_task(work)
         old = made.queues["tiny"]
         while not asked.is_set():
@@ -162,7 +162,9 @@ def test_requests_are_answered_while_a_new_ranker_is_fitted_to_its_scale(ranker)
         while not fitting.is_set():
             await asyncio.sleep(0.005)
         soon = time.monotonic() + 20
-        answer = await made.second_look("tiny", Query("", QUERY), [Document("", TEXTS[0])], soon)
+        answer = await made.second_stage.score(
+            "tiny", Query("", QUERY), [Document("", TEXTS[0])], soon
+        )
         go.set()
         await reload
         return answer

@@ -37,7 +37,7 @@ async def reranked(
     serving.limits.check(query, texts)
     look = await unless_gone(
         request.receive,
-        serving.second_look(
+        serving.second_stage.score(
             serving.name_of(model), Query("", query), [Document("", text) for text in texts], until
         ),
     )

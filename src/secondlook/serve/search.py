@@ -170,7 +170,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     began = time.monotonic()
     found, texts = await serving.first_look(query, max(body.k, body.depth), until, options)
     between = time.monotonic()
-    look = await serving.second_look(name, query, texts, until, indexed=True)
+    look = await serving.second_stage.score(name, query, texts, until, indexed=True)
     took = time.monotonic() - between
     jot(request, body.query, look)
     hits = _hits(found, texts, look, body.k)

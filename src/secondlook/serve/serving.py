@@ -24,9 +24,9 @@ from secondlook.serve.keys import Keys
 from secondlook.serve.limits import Limits
 from secondlook.serve.logs import LOGGER, note
 from secondlook.serve.metrics import Metrics
-from secondlook.serve.outcome import SecondLook
 from secondlook.serve.problems import Refused
-from secondlook.serve.queue import QueueFull, ScoringFailed, ScoringQueue
+from secondlook.serve.queue import ScoringQueue
+from secondlook.serve.second_stage import SecondStage
 from secondlook.serve.spans import span
 from secondlook.serve.threads import Threads
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from secondlook.explain import Mark
     from secondlook.retrieve.search_options import SearchOptions
     from secondlook.score.open_ranker import AnyRanker
-    from secondlook.score.ranker import Ranker
     from secondlook.serve.index import ServedIndex
     from secondlook.serve.remote_queue import RemoteQueue
     from secondlook.types import Document, Query, Ranking
@@ -106,9 +105,11 @@ class Serving:
         self.queues = {
             name: self._queue(name, self._ranker(at)) for name, at in self.sources.items()
         }
-        if self.index is not None:
-            self._vectors = VectorScoring(self.index)
         self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
+        stored = VectorScoring(self.index) if self.index is not None else None
+        self.second_stage = SecondStage(
+            self.queues, self.sources, stored, self._engine, self.metrics
+        )
         # One each, so that scoring keeps its cores, and quick marks do not wait for explanations.
         self._explaining, self._marking = Threads(1), Threads(1)
         self._retired: set[asyncio.Task[None]] = set()
@@ -137,99 +138,6 @@ class Serving:
         """When a request's scoring must end; clients may want less time than the server gives."""
         seconds = min(wanted or self.limits.deadline, self.limits.deadline)
         return time.monotonic() + seconds * (1 - _ANSWERING)
-
-    async def second_look(
-        self,
-        name: str,
-        query: Query,
-        documents: Sequence[Document],
-        until: float,
-        *,
-        indexed: bool = False,
-    ) -> SecondLook:
-        """Score the documents, as many as can be until the deadline.
-
-        Those of the index (`indexed`) from its vectors or states, where these are the ranker's
-        own. Else, where time may be too short for all, the nearest ones are scored first.
-        """
-        queue = self.queues[name]
-        order: list[int] = []
-        if indexed and self.index is not None and isinstance(queue, ScoringQueue):
-            stored = await self._by_vectors(name, queue.ranker, query, documents, until)
-            if stored is not None:
-                return stored
-            order = await self._cascade(queue, query, documents, until)
-        with span("second look"):
-            try:
-                first = [documents[place] for place in order] or documents
-                queue = self.queues[name]  # again, and asked at once: a reload closes the old one
-                outcome = await queue.score([(query, document) for document in first], until)
-            except QueueFull as full:
-                raise Refused(429, str(full), retry_after=full.seconds) from full
-            except ScoringFailed as failure:
-                LOGGER.exception("scoring failed", exc_info=failure)
-                raise Refused(500, f"{failure}; the server's log says why") from failure
-        if order:
-            outcome = outcome.placed(order)
-        self.metrics.documents.labels(name).inc(int(outcome.scored.sum()))
-        self.metrics.truncated.labels(name).inc(int((outcome.cut > 0).sum()))
-        if outcome.partial:
-            self.metrics.partials.labels(name).inc()
-            if order:
-                self.metrics.cascade_documents.labels(name).observe(outcome.scored.sum())
-                return SecondLook(queue.ranker, name, outcome, cascade=tuple(order))
-        return SecondLook(queue.ranker, name, outcome)
-
-    async def _cascade(
-        self, queue: ScoringQueue, query: Query, documents: Sequence[Document], until: float
-    ) -> list[int]:
-        """The places of the documents nearest first, by the index's vectors.
-
-        Empty where there is surely time for all, or where there are no vectors.
-        """
-        affordable = queue.affordable(until)
-        if affordable is None or affordable >= len(documents):
-            return []
-        work = self._engine.run(lambda: self._vectors.nearest_first(query, documents))
-        try:
-            return await asyncio.wait_for(work, until - time.monotonic())
-        except (TimeoutError, SecondlookError) as problem:  # then as the first stage has them
-            LOGGER.warning("no cascade", extra={"facts": {"problem": repr(problem)}})
-            return []
-
-    async def _by_vectors(
-        self,
-        name: str,
-        ranker: Ranker,
-        query: Query,
-        documents: Sequence[Document],
-        until: float,
-    ) -> SecondLook | None:
-        """Scores from stored vectors or states; None without these, or where there is no time."""
-        scoring, source = self._vectors, self.sources[name]
-        began = time.monotonic()
-        try:
-            with span("second look"):
-                scored = await asyncio.wait_for(
-                    self._engine.run(
-                        lambda: scoring.outcome(source, ranker, query, documents, until)
-                    ),
-                    until - began,
-                )
-        except (TimeoutError, SecondlookError) as problem:  # then the documents are read
-            LOGGER.warning("no scores by vectors", extra={"facts": {"problem": repr(problem)}})
-            return None
-        if scored is None:
-            return None
-        outcome, used = scored
-        count = int(outcome.scored.sum())
-        self.metrics.stage_seconds.labels("score").observe(time.monotonic() - began)
-        self.metrics.documents.labels(name).inc(count)
-        self.metrics.vector_documents.labels(name).inc(count)
-        if outcome.partial:
-            self.metrics.partials.labels(name).inc()
-        vectors, states = used == "vectors", used == "states"
-        return SecondLook(ranker, name, outcome, by_vectors=vectors, by_states=states)
 
     async def first_look(
         self, query: Query, depth: int, until: float, options: SearchOptions
