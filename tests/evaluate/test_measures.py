@@ -52,6 +52,17 @@ def test_values_worked_by_hand():
     )
 
 
+def test_judged_queries_and_relevant_documents_are_counted_whatever_the_run_has():
+    done = evaluate(QRELS, RUN, ["NumQ", "NumRel", "NumRet"])
+    assert done.means == {"NumQ": 3, "NumRel": 3, "NumRet": 4}
+    assert done.per_query["NumRel"] == {"q1": 2, "q2": 1, "q3": 0}
+    everything = [
+        Ranking.of(query, [Hit(doc_id, 1.0) for doc_id in grades])
+        for query, grades in QRELS.items()
+    ]
+    assert evaluate(QRELS, everything, ["NumQ", "NumRel"]).means == {"NumQ": 3, "NumRel": 3}
+
+
 def test_queries_without_results_are_zero_and_counted_and_unjudged_ones_ignored_and_counted():
     done = evaluate(QRELS, [*RUN, Ranking("q3", ())], ["P@5"])
     assert list(done.per_query["P@5"].items()) == [("q1", 0.4), ("q2", 0.0), ("q3", 0.0)]

@@ -32,8 +32,9 @@ def evaluate(
     """What `trec_eval -c` says of the rankings, which are read once, some queries at a time.
 
     Scores are compared in single precision, and ties broken by document id, descending, for
-    every measure. A judged query without results counts as zero, and so does one for which a
-    measure has no value (Accuracy, if nothing relevant was found).
+    every measure. A judged query without results counts as zero (but NumQ and NumRel count it and
+    its relevant documents), and so does one for which a measure has no value (Accuracy, if nothing
+    relevant was found).
     """
     tally = Tally(qrels, [parse_measure(spelling) for spelling in measures])
     for ranking in rankings:
@@ -170,7 +171,10 @@ class Tally:
         self._compute()
         means, per_query = {}, {}
         for measure, known in self.values.items():
-            values = {query_id: known.get(query_id, 0.0) for query_id in self.judgments}
+            values = {
+                query_id: known.get(query_id, _without_results(measure, grades))
+                for query_id, grades in self.judgments.items()
+            }
             aggregator = measure.aggregator()
             for value in values.values():
                 aggregator.add(value)
@@ -186,6 +190,15 @@ class Tally:
             for metric in _calculate(list(self.values), judged, self.waiting):
                 self.values[metric.measure][metric.query_id] = float(metric.value)
         self.waiting, self.hits_waiting = {}, 0
+
+
+def _without_results(measure: Measure, grades: Mapping[str, int]) -> float:
+    """What a judged query is worth by `trec_eval -c` if the run has no results for it."""
+    if measure.NAME == "NumQ":
+        return 1.0
+    if measure.NAME == "NumRel":
+        return float(sum(grade >= measure["rel"] for grade in grades.values()))
+    return 0.0
 
 
 def _calculate(
