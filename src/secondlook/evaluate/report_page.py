@@ -112,7 +112,8 @@ def stories(
             for hit in hits_of[run].get(query, ())[:SHOWN_HITS]
         )
 
-    ordered = sorted(first.deltas, key=lambda query: -first.deltas[query])
+    deltas = first.deltas  # made anew at each access
+    ordered = sorted(deltas, key=deltas.__getitem__, reverse=True)
     return tuple(
         Story(texts.get(query, query), *first.values[query], hits(0, query), hits(1, query))
         for query in ordered
