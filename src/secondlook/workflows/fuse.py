@@ -67,8 +67,8 @@ class FusionResult:
         lines.append(f"{self.ranker}: {chosen}{pooled}{'' if self.stored else ' (not stored)'}")
         if tuned.left_out:
             lines.append(
-                "left out, not in the run of raw scores (never searched, or nothing was found: a run "
-                f"does not tell): {tuned.left_out:,} judged queries"
+                "left out, not in the run of raw scores (never searched, or nothing was found: a "
+                f"run does not tell): {tuned.left_out:,} judged queries"
             )
         if self.calibration_dropped:
             lines.append(
