@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from secondlook.errors import MissingDocument
+from secondlook.errors import MissingDocument, WrongArgument
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.retrieve.memory import MemoryIndex
 from secondlook.types import Corpus, Document, Query, Retriever
@@ -100,6 +100,12 @@ def test_at_most_k_hits_and_the_best_ones(engine):
     (best,) = engine.retrieve([Query("q", "cats mice")], 2)
     assert len(everything.hits) == 4
     assert best == everything.top(2)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_fewer_hits_than_one_are_refused(engine, k):
+    with pytest.raises(WrongArgument, match=f"k is {k}: ask for 1 hit or more"):
+        engine.retrieve([Query("q", "cats mice")], k)
 
 
 def test_ties_are_broken_by_id_descending(engine):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tiny
-from secondlook.errors import WrongArgument
+from command_line import in_process as secondlook
+from secondlook.errors import VanishedDocuments, WrongArgument
 from secondlook.retrieve.engines import ENGINES
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.retrieve.hybrid import HybridIndex
@@ -41,7 +42,13 @@ class Attached:
         return MemoryIndex(FILLED).retrieve(queries, k)
 
     def fetch(self, doc_ids):
-        return MemoryIndex(FILLED).fetch(doc_ids)
+        there = {document.id: document for document in FILLED if document.id in doc_ids}
+        if gone := [doc_id for doc_id in doc_ids if doc_id not in there]:
+            raise VanishedDocuments(gone, "the shop", there)
+        return [there[doc_id] for doc_id in doc_ids]
+
+    def signals(self, doc_ids):
+        return [{"price": len(doc_id)} for doc_id in doc_ids]
 
     def verify(self):
         pass
@@ -105,6 +112,23 @@ def test_a_live_index_that_changed_meanwhile_is_encoded_by_ids(folder, monkeypat
     assert ids(vectors_of(folder), "x") == {"new", *(f"d{n}" for n in range(6))}
     FILLED.append(Document("later", "p q"))
     assert add_vectors(folder, folder, folder.parent / "base").card.documents == 8
+
+
+def test_vectors_leave_its_signals_as_they_were(folder):
+    before = open_index(folder).signals(["d0", "d10"])
+    assert before == [{"price": 2}, {"price": 3}]
+    add_vectors(folder, folder, folder.parent / "base")
+    assert open_index(folder).signals(["d0", "d10"]) == before
+
+
+def test_a_search_shows_what_is_left_where_a_document_is_gone(folder):
+    add_vectors(folder, folder, folder.parent / "base")
+    tiny.save(tiny.classifier(), folder.parent / "classifier")
+    del FILLED[3]  # its vector is still found
+    given = ("search", folder, "a b c", "--by", "vectors", "-k", 5)
+    shown = secondlook(*given, "--ranker", folder.parent / "classifier")
+    assert "re-ranked" in shown
+    assert "d3" not in shown
 
 
 def test_another_corpus_is_refused(folder):

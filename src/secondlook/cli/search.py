@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,8 +79,9 @@ def _table(result: SearchResult) -> Table:
     if result.reranked is not None:
         columns["re-ranked"] = result.reranked
     table = Table("", *columns, box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(str(row[0].rank), *(_cell(hit, result.snippet(hit)) for hit in row))
+    # Re-ranking may show more hits: of the first ones, some may be gone from a live index.
+    for rank, row in enumerate(zip_longest(*columns.values()), start=1):
+        table.add_row(str(rank), *(_cell(hit, result.snippet(hit)) if hit else "" for hit in row))
     return table
 
 

@@ -33,7 +33,7 @@ from secondlook.retrieve.cluster import Advice, Cluster, RetryPolicy
 from secondlook.retrieve.engines import Health
 from secondlook.retrieve.folder import CARD, read_card
 from secondlook.retrieve.nodes import other_nodes
-from secondlook.retrieve.search_options import SearchOptions
+from secondlook.retrieve.search_options import SearchOptions, refuse_no_hits
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ class AttachedIndex:
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k` by the user's own query, of all shards or an error."""
+        refuse_no_hits(k)
         if len(queries) <= 1:
             return [self._search(self._reader, query, k) for query in queries]
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:

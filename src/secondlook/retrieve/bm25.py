@@ -22,6 +22,7 @@ from secondlook.retrieve.contents import contents
 from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.retrieve.id_list import ID_ENDS, IDS, IdList
+from secondlook.retrieve.search_options import refuse_no_hits
 from secondlook.retrieve.vector_files import UNFINISHED
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -140,6 +141,7 @@ class Bm25Index:
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """BM25's best `k`; a document that shares no term with the query is no hit."""
+        refuse_no_hits(k)
         vocabulary = self._matrix.vocab_dict
         terms = [
             [vocabulary[term] for term in self._analyzer.terms(query.text) if term in vocabulary]

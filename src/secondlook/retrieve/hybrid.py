@@ -14,7 +14,8 @@ from secondlook.rank.fusion import Fusion, fuse_rankings
 from secondlook.recipe import Settings
 from secondlook.retrieve import open_index
 from secondlook.retrieve.folder import CARD
-from secondlook.retrieve.search_options import searched_with
+from secondlook.retrieve.index import signals_of
+from secondlook.retrieve.search_options import refuse_no_hits, searched_with
 from secondlook.retrieve.vector_files import (
     ENCODER,
     FOLDER,
@@ -158,6 +159,7 @@ class HybridIndex:
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k`; by vectors, documents without a word of the query are found too."""
+        refuse_no_hits(k)
         if self.choice.by == "bm25":
             return self.engine.retrieve(queries, k)
         asked = [query for query in queries if query.text.strip()]
@@ -211,6 +213,10 @@ class HybridIndex:
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The texts, in the order asked for."""
         return self.engine.fetch(doc_ids)
+
+    def signals(self, doc_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Numbers and dates of these documents, by field, as the engine has them."""
+        return signals_of(self.engine, doc_ids)
 
     def close(self) -> None:
         """Let go of the engine's files and connections."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from secondlook.types import Corpus, Retriever
 
@@ -38,3 +38,9 @@ class UpdatableIndex(Index, Protocol):
     def delete(self, doc_ids: Sequence[str]) -> None:
         """Remove documents; raises MissingDocument, and removes none, if one is unknown."""
         ...
+
+
+def signals_of(index: Index, doc_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Numbers and dates of documents, by field; none where the engine gives no signals."""
+    signals = getattr(index, "signals", None)
+    return [{} for _ in doc_ids] if signals is None else signals(doc_ids)

@@ -8,6 +8,7 @@ from secondlook.analyze import DEFAULT
 from secondlook.analyze import analyzer as analyzer_of
 from secondlook.errors import MissingDocument
 from secondlook.retrieve.contents import contents
+from secondlook.retrieve.search_options import refuse_no_hits
 from secondlook.types import Document, Hit, Query, Ranking
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class MemoryIndex:
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """Documents that share a term with the query."""
+        refuse_no_hits(k)
         return [self._ranking(query).top(k) for query in queries]
 
     def _ranking(self, query: Query) -> Ranking:

@@ -24,6 +24,7 @@ from secondlook.retrieve.load import Load, count, imprint_of
 from secondlook.retrieve.lucene import SearchBody, is_too_long, match, most_telling, msearch
 from secondlook.retrieve.nodes import other_nodes
 from secondlook.retrieve.opensearch_folder import claim, settings_in
+from secondlook.retrieve.search_options import refuse_no_hits
 from secondlook.retrieve.vector_files import remove_vectors
 from secondlook.types import Document, Hit, Query, Ranking
 
@@ -209,6 +210,7 @@ class OpenSearchIndex:
 
     def ask(self, searches: Sequence[SearchBody], k: int) -> list[Ranking]:
         """The best `k` of each search, a few of them in one request, in the order given."""
+        refuse_no_hits(k)
         if k > _MOST_HITS:
             raise EngineProblem(f"a cluster gives at most {_MOST_HITS:,} hits: ask for a smaller k")
 

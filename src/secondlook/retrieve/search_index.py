@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from secondlook.data.conversions import load_queries
 from secondlook.data.run import Run
 from secondlook.errors import SecondlookError
+from secondlook.retrieve.index import signals_of
 from secondlook.retrieve.search_options import SearchOptions, searched_with
 from secondlook.retrieve.state_files import told_states
 
@@ -62,8 +63,7 @@ class SearchIndex:
 
     def signals(self, doc_ids: Sequence[str]) -> list[dict[str, Any]]:
         """Numbers and dates of these documents, by field, which an attached index may have."""
-        found = getattr(self.engine, "signals", None)
-        return [{} for _ in doc_ids] if found is None else found(doc_ids)
+        return signals_of(self.engine, doc_ids)
 
     def verify(self) -> None:
         """Read all that is stored; raises IndexProblem where it is not what was indexed."""

@@ -110,6 +110,12 @@ def searched_with(index: T, options: SearchOptions) -> T:
     return index.with_options(options)
 
 
+def refuse_no_hits(k: int) -> None:
+    """Raises WrongArgument for a search that asks for fewer hits than one."""
+    if k < 1:
+        raise WrongArgument(f"k is {k}: ask for 1 hit or more")
+
+
 def _refuse_unsafe(clause: object) -> None:
     if not isinstance(clause, dict) or len(clause) != 1:
         raise WrongArgument('a filter is an object of one key, as {"term": {"brand": "acme"}}')
