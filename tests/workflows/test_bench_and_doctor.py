@@ -9,6 +9,7 @@ from secondlook.errors import WrongArgument
 from secondlook.scale import bench as timings
 from secondlook.scale import machine
 from secondlook.scale.bench import read_bench
+from secondlook.score.ranker import Ranker
 from secondlook.workflows.bench import back_end_of, bench
 from secondlook.workflows.doctor import doctor
 
@@ -29,6 +30,17 @@ def test_a_re_ranker_is_timed_without_a_word(tmp_path, monkeypatch, capsys):
     assert read_bench(tmp_path / "bench.json") == measured
     assert calls[-1][:2] == ("timing torch fp32", 2)
     assert capsys.readouterr() == ("", "")
+
+
+def test_no_text_is_timed_twice_for_the_second_time_it_comes_from_a_cache(tmp_path, monkeypatch):
+    ranker = Ranker.load(tiny.half_separate(tmp_path / "ranker"), backend="torch")
+    scored, score = [], ranker.score
+    monkeypatch.setattr(ranker, "score", lambda pairs: scored.extend(pairs) or score(pairs))
+    timed = timings.time_ranker(ranker, "torch fp32", lengths=(40,), sizes=(1, 4), enough=0)
+    assert len(scored) == 2 * 3 * (1 + 4)  # lengths, repetitions, sizes
+    assert len({document.text for _, document in scored}) == len(scored)
+    lengths = {len(row) for encoded in ranker.encode(scored) for row in encoded.rows}
+    assert lengths == {timing.length for timing in timed.timings}
 
 
 def test_what_cannot_be_timed_is_said():
