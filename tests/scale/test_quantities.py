@@ -1,7 +1,7 @@
 import pytest
 
 from secondlook.errors import SecondlookError
-from secondlook.scale.quantities import count, seconds
+from secondlook.scale.quantities import count, number, seconds
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,31 @@ def test_times_have_units(text, amount):
 
 @pytest.mark.parametrize(
     ("text", "amount"),
-    [("1e9", 10**9), ("100M", 10**8), ("8_841_823", 8841823), ("2.5k", 2500), ("10B", 10**10)],
+    [
+        ("1e9", 10**9),
+        ("100M", 10**8),
+        ("8_841_823", 8841823),
+        ("8,841,823", 8841823),
+        ("2.5k", 2500),
+        ("1.1k", 1100),
+        ("10B", 10**10),
+    ],
 )
 def test_counts_have_powers_of_a_thousand(text, amount):
     assert count(text) == amount
+    assert number(text) == pytest.approx(amount)
+
+
+@pytest.mark.parametrize("text", ["0,5s", "1,5ms", "0,500s", "1,0000s", "1,s"])
+def test_a_comma_for_decimals_is_refused(text):
+    with pytest.raises(SecondlookError, match="with a point for decimals"):
+        seconds(text)
+
+
+def test_only_whole_numbers_are_counts():
+    assert number("2.5") == 2.5
+    with pytest.raises(SecondlookError, match="no whole number"):
+        count("2.5")
 
 
 @pytest.mark.parametrize("text", ["150", "fast", "3 parsecs", "", "-1s", "ms"])

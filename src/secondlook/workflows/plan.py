@@ -142,11 +142,11 @@ def plan(
     from secondlook.scale.levers import levers
     from secondlook.scale.planner import Demand, Infeasible, Planner
     from secondlook.scale.prices import read_prices
-    from secondlook.scale.quantities import count, seconds
+    from secondlook.scale.quantities import count, number, seconds
 
     measured = read_bench(Path(bench))
     offers = read_prices(Path(prices)) if prices else _this_machine(measured)
-    rate = count(str(qps))
+    rate = number(str(qps))
     if rate < 1:
         raise SecondlookError(f"a load of {str(qps)!r} must be at least one query per second")
     demand = Demand(
