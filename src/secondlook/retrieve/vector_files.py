@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -185,6 +186,15 @@ class VectorFiles:
         return None if self._ends is None else np.diff(self._ends, prepend=0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """How much of a job is finished."""
+
+    documents: int = 0
+    rows: int = 0
+    id_bytes: int = 0
+
+
 class VectorWriter:
     """Vectors in the making: batch by batch, finished ones kept through a kill.
 
@@ -203,35 +213,35 @@ class VectorWriter:
         self._job = json.loads(json.dumps(job))
         self._dimension, self._precision = dimension, precision
         self._centre: NDArray[np.float32] | None = None
-        found = self._found()
-        self.documents, self.rows, self._id_bytes = found or (0, 0, 0)
-        if found is None:
+        saved = self._found()
+        if saved is None:
+            saved = _Saved()
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir()
-        self._files = {name: self._opened(name, size) for name, size in self._sizes().items()}
+        self.documents, self.rows, self._id_bytes = saved.documents, saved.rows, saved.id_bytes
+        self._files = {name: self._opened(name, size) for name, size in self._sizes(saved).items()}
         self._saved_at = monotonic()
 
-    def _found(self) -> tuple[int, int, int] | None:
-        """Documents, rows and bytes of ids that the same job saved."""
+    def _found(self) -> _Saved | None:
+        """What the same job saved, where its files hold as much; None otherwise."""
         try:
             state = json.loads((self.folder / _STATE).read_text("utf-8"))
-            counted = int(state["documents"]), int(state["rows"]), int(state["id_bytes"])
+            saved = _Saved(int(state["documents"]), int(state["rows"]), int(state["id_bytes"]))
             same = state["job"] == self._job
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        self.documents, self.rows, self._id_bytes = counted
         whole = all(
             (self.folder / name).is_file() and (self.folder / name).stat().st_size >= size
-            for name, size in self._sizes().items()
+            for name, size in self._sizes(saved).items()
         )
-        return counted if same and whole else None
+        return saved if same and whole else None
 
-    def _sizes(self) -> dict[str, int]:
+    def _sizes(self, saved: _Saved) -> dict[str, int]:
         """What each file holds of what is finished, in bytes."""
         width = np.dtype(_TYPES[self._precision]).itemsize * self._dimension
-        sizes = {_ROWS: self.rows * width, _COUNTS: 4 * self.documents}
-        sizes |= {IDS: self._id_bytes, "id_lengths.bin": 4 * self.documents}
-        return sizes | ({_SCALES: 4 * self.rows} if self._precision == "int8" else {})
+        sizes = {_ROWS: saved.rows * width, _COUNTS: 4 * saved.documents}
+        sizes |= {IDS: saved.id_bytes, "id_lengths.bin": 4 * saved.documents}
+        return sizes | ({_SCALES: 4 * saved.rows} if self._precision == "int8" else {})
 
     def _opened(self, name: str, size: int) -> Any:  # noqa: ANN401 - a binary file
         file = (self.folder / name).open("ab")
