@@ -81,6 +81,18 @@ def test_an_example_is_two_parts_of_which_the_second_follows_or_not(tmp_path):
     assert alone.features.first == 0
 
 
+def test_a_second_part_comes_from_the_documents_that_examples_are_made_of(tmp_path):
+    texts = ["The sea is deep. The sea is deep.", "A fish in a river. A fish in a river."]
+    corpus = [Document(str(number), texts[number % 2]) for number in range(10)]
+    made = recital(tmp_path, corpus, documents=range(0, 10, 2))
+    examples = [made.example(document, epoch) for document in (0, 4, 8) for epoch in range(20)]
+    assert {example.follows for example in examples} == {0, 1}
+    seen = set().union(*(example.hidden.tolist() for example in examples))
+    assert seen <= {tiny.VOCABULARY.index(word) for word in ("the", "sea", "is", "deep", ".")}
+    alone = recital(tmp_path, documents=[2])
+    assert {alone.example(2, epoch).follows for epoch in range(20)} == {1}
+
+
 def test_the_same_document_and_epoch_give_the_same_example(tmp_path):
     made = recital(tmp_path)
     one, same, other = made.example(2, 1), made.example(2, 1), made.example(2, 2)
@@ -197,6 +209,31 @@ def test_twenty_documents_are_learnt(tmp_path, joint, corpus):
     assert outcome.model.network is joint.network
     assert torch.equal(joint.network.classifier.classifier.weight, head)
     assert list(outcome.learned_from) == ["corpus.jsonl"]
+
+
+def test_no_held_out_document_is_shown_in_training(tmp_path, joint, corpus, monkeypatch):
+    read, shown, measured = set(), set(), set()
+    tokens = Sentences.tokens
+
+    def watched(sentences, first, end):
+        read.add(next(d for d in range(len(sentences)) if first in sentences.of(d)))
+        return tokens(sentences, first, end)
+
+    def go_through(network, exercise, place, device):
+        measured.update(read)
+        read.clear()
+        for number in range(len(exercise.shown)):
+            exercise.shown[number]
+        shown.update(read)
+        read.clear()
+        return []
+
+    monkeypatch.setattr(Sentences, "tokens", watched)
+    monkeypatch.setattr("secondlook.train.adapt.teach", go_through)
+    run(AdaptPhase(**PHASE), joint, corpus, Place(tmp_path / "work", seed=7))
+    measured.update(read)
+    assert (len(shown), len(measured)) == (18, 2)
+    assert not shown & measured
 
 
 def test_the_heads_are_warmed_up_without_the_encoder(tmp_path, joint, corpus):

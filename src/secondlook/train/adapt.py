@@ -58,12 +58,15 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
         _begin_anew(start)
     network = Pretraining(start.network)
     trained = set() if settings.fresh else put_into(network.heads, place.folder)
-    teach = _Adaptation(settings, network, recital, learned, place, device, trained)
+    # Each has second parts of its own documents: none is measured that was learned from.
+    measured = replace(recital, documents=sorted(unseen))
+    taught = replace(recital, documents=sorted(learned))
+    teach = _Adaptation(settings, network, taught, learned, place, device, trained)
     with prepared(start, settings, device), verbosity_kept():
         teach.heads()
-        before = _measured(teach, unseen, place.folder / "start.json")
+        before = _measured(teach, measured, unseen, place.folder / "start.json")
         steps = teach.all()
-        after = measure(network, recital, unseen, settings.at_once)
+        after = measure(network, measured, unseen, settings.at_once)
     place.watch.say(
         f"perplexity on {len(unseen):,} held-out documents: {before.perplexity:.2f} before, "
         f"{after.perplexity:.2f} after"
@@ -199,9 +202,9 @@ def _begin_anew(start: Model) -> None:
     encoder.load_state_dict(type(encoder)(encoder.config).state_dict(), strict=False)
 
 
-def _measured(teach: _Adaptation, unseen: Sequence[int], kept: Path) -> Held:
+def _measured(teach: _Adaptation, recital: ExampleMaker, unseen: Sequence[int], kept: Path) -> Held:
     """The figure before; kept, so that a resume need not undo what was learnt since."""
     if not kept.is_file():
-        found = measure(teach.network, teach.recital, unseen, teach.settings.at_once)
+        found = measure(teach.network, recital, unseen, teach.settings.at_once)
         write_at_once(kept, json.dumps([found.perplexity, found.next_accuracy]))
     return Held(*json.loads(kept.read_text("utf-8")))

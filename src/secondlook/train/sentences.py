@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class ExampleMaker:
-    """How examples are made. What is drawn depends on seed, epoch and document alone."""
+    """How examples are made. What is drawn depends on seed, epoch and documents alone."""
 
     sentences: Sentences
     template: Template
@@ -121,6 +122,8 @@ class ExampleMaker:
     mask_id: int
     vocabulary: int
     seed: int
+    documents: Sequence[int] | None = None
+    """What examples are made of, second parts too: ascending, or None for every document."""
 
     def example(self, document: int, epoch: int) -> Example:
         """BERT's: a stretch of the document in two parts, the second of them exchanged or not."""
@@ -132,10 +135,11 @@ class ExampleMaker:
             start = int(rng.integers(own.start, own.stop - 1))
             middle = int(rng.integers(start + 1, own.stop))
             first = self.sentences.tokens(start, middle)
-            follows = int(rng.random() < 0.5)
-            if not follows and len(self.sentences) > 1:
-                step = int(rng.integers(1, len(self.sentences)))
-                own = self.sentences.of((document + step) % len(self.sentences))
+            among = range(len(self.sentences)) if self.documents is None else self.documents
+            follows = int(rng.random() < 0.5 or len(among) == 1)
+            if not follows:
+                place = bisect_left(among, document) + int(rng.integers(1, len(among)))
+                own = self.sentences.of(among[place % len(among)])
                 middle = int(rng.integers(own.start, own.stop))
             second = self.sentences.tokens(middle, own.stop)
         return self._hide(self._join(first, second), follows, rng)
