@@ -7,6 +7,7 @@ import pytest
 import tiny
 from command_line import in_process
 from secondlook.errors import MalformedInput, UnknownName
+from secondlook.workflows.report import report
 
 QUERIES = [f"q{number}" for number in range(30)]
 TOML = """
@@ -83,6 +84,19 @@ def test_its_p_values_are_those_of_a_comparison_of_all_runs(folder):
     assert first < 0.01
     page = written(folder)
     assert f"by Holm</td><td class=n>{first:.4f}</td><td class=n>{second:.4f}</td>" in page
+
+
+def test_its_p_values_are_corrected_for_the_untuned_ranker_and_other_runs_together(folder):
+    for name in ("other", "untuned"):
+        (folder / f"{name}.trec").write_text(run_lines(lambda n: ["bad", f"good{n}", "x"]))
+    tests = {"": 2, "others": 4, "untuned": 6, "others untuned": 8}  # with two measures
+    for given, count in tests.items():
+        lines = {"others": 'others = ["other.trec"]\n', "untuned": 'untuned = ["untuned.trec"]\n'}
+        more = "".join(lines[key] for key in given.split())
+        (folder / "experiment.toml").write_text(more + TOML)
+        found = report(folder / "experiment.toml", folder / "report.html").comparison.runs
+        raw, adjusted = found[-1].differences[0].randomisation, found[-1].differences[0].adjusted
+        assert adjusted == pytest.approx(count * raw), given
 
 
 def test_objections_stand_below_the_verdict(folder):

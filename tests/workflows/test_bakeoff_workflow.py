@@ -132,9 +132,14 @@ def test_cached_scores_are_not_timed(folder, url, tmp_path):
 def test_a_run_may_hold_the_candidates(folder, tmp_path):
     first = bakeoff(*given(folder), [folder / "one"], tmp_path / "a.html", depth=5)
     run = first.runs / "first-stage.trec"
-    again = bakeoff(*given(folder), [folder / "one"], tmp_path / "b.html", run=run, depth=5)
+    options = {"run": run, "depth": 5, "alpha": 0.01, "seed": 7}
+    again = bakeoff(*given(folder), [folder / "one"], tmp_path / "b.html", **options)
     assert again.found.rows[1].measures == first.found.rows[1].measures
     assert again.found.rows[0].median_ms is None
+    commands = [(tmp_path / name).read_text().split("<pre>")[1] for name in ("a.html", "b.html")]
+    assert "--alpha" not in commands[0]
+    assert "--seed" not in commands[0]
+    assert "--alpha 0.01 --seed 7 -o" in commands[1]
 
 
 def test_rankers_of_one_name_are_told_apart(folder, tmp_path):

@@ -38,7 +38,8 @@ class TunedComparison:
     """The tests of a tuned ranker; p-values are corrected (Holm) over all that were made."""
 
     first_stage: Comparisons
-    """The untuned ranker, if it is another, and the tuned one, each against the first stage."""
+    """Other runs, the untuned ranker, if it is another, and last the tuned one, each against the
+    first stage."""
     gain: Comparisons | None
     """The tuned ranker against the untuned one; None where they are the same."""
     first_stage_alone: bool = False
@@ -68,13 +69,17 @@ def compare_tuned(
     rng: np.random.Generator | None = None,
     texts: Mapping[str, str] | None = None,
     first_stage_alone: bool = False,
+    others: Sequence[Run] = (),
 ) -> TunedComparison:
-    """Test all pairs of the three runs, or of two where the tuned ranker is the untuned one."""
-    runs = [first_stage, tuned] if untuned is None else [first_stage, untuned, tuned]
-    base, *sides = read_sides(qrels, runs, measures)
+    """Test all pairs of the three runs, or of two where the tuned ranker is the untuned one.
+
+    `others` are further runs that are tested against the first stage.
+    """
+    rankers = [tuned] if untuned is None else [untuned, tuned]
+    base, *sides = read_sides(qrels, [first_stage, *others, *rankers], measures)
     tried = [AgainstBase(base, sides, drawn_seed(rng))]
     if untuned is None:
         return TunedComparison(judge(qrels, tried, measures, texts=texts)[0], None)
-    tried.append(AgainstBase(sides[0], sides[1:], drawn_seed(rng)))
+    tried.append(AgainstBase(sides[-2], sides[-1:], drawn_seed(rng)))
     against_first_stage, gain = judge(qrels, tried, measures, texts=texts)
     return TunedComparison(against_first_stage, gain, first_stage_alone)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FIRST_STAGE = "first stage"
 DEFAULT_MEASURE = "nDCG@10"
+DEFAULT_ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def bakeoff(
     run: str | Path | None = None,
     depth: int = 100,
     measures: Sequence[str] = (DEFAULT_MEASURE,),
-    alpha: float = 0.05,
+    alpha: float = DEFAULT_ALPHA,
     machine_price: float | None = None,
     seed: int = 0,
     progress: Progress | ProgressCallback | None = None,
@@ -148,7 +149,9 @@ def bakeoff(
     known = {query.id: query.text for query in texts.values()}
     with reported.busy("testing the differences"):
         found = contest(judged, entered, measures, alpha=alpha, rng=rng, texts=known)
-    command = _command(qrels, index, queries, rankers, output, run, depth, measures, machine_price)
+    command = _command(
+        qrels, index, queries, rankers, output, run, depth, measures, alpha, machine_price, seed
+    )
     facts = _facts(engine, first, depth, machine_price, load)
     write_at_once(target, bakeoff_page(found, facts, command))
     return BakeoffResult(target, folder, found, spent)
@@ -365,7 +368,9 @@ def _command(
     run: str | Path | None,
     depth: int,
     measures: Sequence[str],
+    alpha: float,
     machine_price: float | None,
+    seed: int,
 ) -> str:
     """The same on the command line; an address holds no secret."""
     words = ["secondlook", "bakeoff", str(qrels), "--index", str(index), "--queries", str(queries)]
@@ -373,5 +378,7 @@ def _command(
     words += [] if run is None else ["--run", str(run)]
     words += ["--depth", str(depth)]
     words += [word for measure in measures for word in ("-m", measure)]
+    words += [] if alpha == DEFAULT_ALPHA else ["--alpha", f"{alpha}"]
     words += [] if machine_price is None else ["--machine-price", f"{machine_price:g}"]
+    words += [] if seed == 0 else ["--seed", str(seed)]
     return shlex.join([*words, "-o", str(output)])

@@ -124,6 +124,7 @@ def _compared(
     from secondlook.workflows.experiment import rankings
 
     texts = {query.id: query.text for query in queries}
+    others = [(path, rankings([path], qrels)) for path in about.others]
     if about.untuned:
         untuned = "untuned", rankings(about.untuned, qrels)
         settings = open_checkpoint(about.ranker).settings if about.ranker else None
@@ -136,9 +137,9 @@ def _compared(
             rng=rng,
             texts=texts,
             first_stage_alone=settings is not None and settings.first_stage_alone,
+            others=others,
         )
         return replace(tests.first_stage, runs=(tests.tuned,)), tests.gain_sentence()
-    others = [(path, rankings([path], qrels)) for path in about.others]
     found = compare(qrels, base, [*others, new], about.measures, rng=rng, texts=texts)
     return replace(found, runs=found.runs[-1:]), ""
 
