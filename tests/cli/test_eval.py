@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from secondlook.cli import app
-from secondlook.errors import UnknownName
+from secondlook.errors import MalformedInput, UnknownName, WrongArgument
 
 QRELS = "q1 0 a 2\nq1 0 b 0\nq2 0 a 1\nq3 0 c 1\n"
 BETTER = "q1 Q0 a 1 2.0 t\nq1 Q0 b 2 1.0 t\nq2 Q0 x 1 2.0 t\nq2 Q0 a 2 1.0 t\n"
@@ -100,6 +100,39 @@ def test_without_measures_there_are_three():
     said = json.loads(output("qrels.txt", "better.trec", "--json"))
     assert list(said["runs"][0]["means"]) == ["nDCG@10", "RR@10", "R@100"]
     assert "per_query" not in said["runs"][0]
+
+
+@pytest.mark.usefixtures("files")
+def test_means_by_length_are_of_files_in_the_formats_that_are_named(tmp_path):
+    (tmp_path / "queries.tsv").write_text("q1\tone two\nq2\tone\nq3\tthree\n")
+    (tmp_path / "plain").write_text("q1 a 1\nq2 x 1\nq2 a 2\n".replace(" ", "\t"))  # msmarco's
+    words = ("qrels.txt", "plain", "--by", "length", "--queries", "queries.tsv", "--json")
+    said = json.loads(output(*words, "--format", "msmarco", "--qrels-format", "trec"))
+    assert [(row["queries"], row["means"]) for row in said["rows"]] == [(3, [0.5])]
+    with pytest.raises(MalformedInput, match=r"plain:1: .*qid Q0 docid"):
+        output(*words, "--format", "trec")
+    with pytest.raises(MalformedInput, match=r"qrels\.txt:1: "):
+        output(*words, "--format", "msmarco", "--qrels-format", "beir")
+    with pytest.raises(WrongArgument, match="by type"):
+        output(*words, "--types", "some.types")
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--queries", "queries.tsv"), "--found-in need --by"),
+        (("--types", "some.types"), "--found-in need --by"),
+        (("--found-in", "better.trec"), "--found-in need --by"),
+        (("--by", "length"), "--by needs --queries"),
+        (("--by", "length", "--queries", "q", "--per-query"), "no --per-query"),
+        (("--by", "length", "--queries", "q", "-m", "RR", "-m", "AP"), "at most one -m"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(options, told):
+    result = CliRunner().invoke(app, ["eval", "qrels.txt", "better.trec", *options])
+    assert result.exit_code == 2
+    assert told in " ".join(result.output.replace("│", " ").split())
 
 
 @pytest.mark.usefixtures("files")

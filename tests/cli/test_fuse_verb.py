@@ -135,6 +135,15 @@ def test_what_is_tuned_is_stored_and_cleared(data):
     assert (data / "whole" / "secondlook.json").read_text() == before
 
 
+@pytest.mark.parametrize("option", ["--top", "--stride"])
+def test_options_of_windows_need_a_window(data, option):
+    before = (data / "whole" / "secondlook.json").read_text()
+    words = ("fuse", "set", data / "whole", "--weight", "0.5", option, "1")
+    assert "--window" in secondlook(*words, fails=True)
+    assert (data / "whole" / "secondlook.json").read_text() == before
+    assert "0.5 first-stage weight" in secondlook(*words, "--window", "8")
+
+
 def test_judgments_of_other_queries_are_refused(data):
     rerank(data, "--raw", out="raw.trec")
     write_qrels(data / "qrels.tsv", {"another": {"d0": 1}})

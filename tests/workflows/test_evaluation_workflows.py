@@ -77,6 +77,8 @@ def test_one_run_and_several_are_evaluated(folder):
     assert "new.trec" in both.summary()
     with pytest.raises(SecondlookError, match="none of the 30 judged ones"):
         evaluate(QRELS, {"other": {"a": 1.0}})
+    with pytest.raises(SecondlookError, match="the run is empty"):
+        evaluate(QRELS, {})
 
 
 def test_depth_gives_the_cost_in_pairs_or_milliseconds():

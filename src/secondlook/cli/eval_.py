@@ -58,8 +58,25 @@ def eval_(
       secondlook eval qrels.tsv bm25.trec base.trec marked.trec --by length --queries queries.tsv
           -m RR@10 --found-in bm25.trec
     """
+    if by is None and (queries or types or found_in):
+        raise typer.BadParameter("--queries, --types and --found-in need --by")
     if by is not None:
-        _print_by(qrels, runs, by, queries, measures, types, found_in, as_json=as_json)
+        if queries is None or per_query or len(measures or ()) > 1:
+            raise typer.BadParameter("--by needs --queries, at most one -m and no --per-query")
+
+        from secondlook.workflows.evaluate import evaluate_by
+
+        measure = (measures or ["RR@10"])[0]
+        given = qrels, runs, queries, by
+        table = evaluate_by(
+            *given,
+            measure=measure,
+            types=types,
+            found_in=found_in,
+            run_format=run_format,
+            qrels_format=qrels_format,
+        )
+        typer.echo(json.dumps(table.to_dict(), indent=2) if as_json else table.summary())
         return
 
     from secondlook.evaluate.evaluation import DEFAULT_MEASURES
@@ -79,23 +96,3 @@ def eval_(
     from rich.console import Console
 
     Console().print(evaluations.tables(per_query=per_query))
-
-
-def _print_by(
-    qrels: str,
-    runs: list[str],
-    by: Literal["length", "type"],
-    queries: str | None,
-    measures: list[str] | None,
-    types: str | None,
-    found_in: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from secondlook.workflows.evaluate import evaluate_by
-
-    if queries is None:
-        raise typer.BadParameter("--by needs the queries: --queries FILE")
-    measure = (measures or ["RR@10"])[0]
-    table = evaluate_by(qrels, runs, queries, by, measure=measure, types=types, found_in=found_in)
-    typer.echo(json.dumps(table.to_dict(), indent=2) if as_json else table.summary())

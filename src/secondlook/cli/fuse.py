@@ -112,6 +112,8 @@ def set_(
     """
     from secondlook.workflows.fuse import set_fusion, windows_of_words
 
+    if window is None and (stride is not None or top):
+        raise typer.BadParameter("--stride and --top are of windows: they need --window N")
     windows = None if window is None else windows_of_words(window, stride, top or ())
     set_fusion(ranker, weight, scale, windows=windows)
     typer.echo(f"{ranker}: {weight:g} first-stage weight, scale {scale}")

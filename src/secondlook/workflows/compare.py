@@ -69,7 +69,7 @@ def compare(
     )
 
 
-def names_of(runs: Sequence[RunLike]) -> list[str]:
+def names_of(runs: Sequence[RunLike], *, first: str = "baseline") -> list[str]:
     """Files by their names, runs by their own, others by their place; no name twice."""
     files = [run for run in runs if isinstance(run, str | Path)]
     short = dict(zip(files, labels(map(str, files)), strict=True))
@@ -80,6 +80,6 @@ def names_of(runs: Sequence[RunLike]) -> list[str]:
             continue
         own = getattr(run, "name", "")
         own = own if isinstance(own, str) else ""
-        fallback = f"run {place}" if place else "baseline"
+        fallback = f"run {place}" if place else first
         named.append(own if own and own not in named else fallback)
     return named

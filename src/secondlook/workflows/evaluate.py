@@ -40,7 +40,7 @@ def evaluate(
     from secondlook.evaluate.measures import require_answers
 
     result = measure(load_qrels(qrels, qrels_format), rankings_of(run, run_format), measures)
-    require_answers(result, names_of([run])[0])
+    require_answers(result, names_of([run], first="the run")[0])
     return result
 
 
@@ -54,6 +54,8 @@ def evaluate_by(
     types: str | Path | None = None,
     found_in: str | Path | None = None,
     depth: int = 1000,
+    run_format: str = "auto",
+    qrels_format: str = "auto",
 ) -> QueryTable:
     """The measure of each run by query length or by the type of answer that is asked for.
 
@@ -67,7 +69,9 @@ def evaluate_by(
     from secondlook.evaluate.evaluation import labels
     from secondlook.evaluate.query_table import found_by, table_by
 
-    judgments = read_qrels(qrels)
+    if types is not None and by != "type":
+        raise WrongArgument("a classifier of types needs a table by type")
+    judgments = read_qrels(qrels, qrels_format)
     asked = [query for query in read_queries(queries) if query.id in judgments]
     if by == "length":
         facet = every_length(asked)
@@ -78,10 +82,14 @@ def evaluate_by(
                 "no query has a type; give a classifier of types, made with: secondlook types train"
             )
         facet = Facet("query type", known)
-    evaluated = evaluate_runs(qrels, runs, measures=[measure]).runs
+    evaluated = evaluate_runs(
+        qrels, runs, measures=[measure], run_format=run_format, qrels_format=qrels_format
+    ).runs
     per_query = (next(iter(evaluation.per_query.values())) for evaluation in evaluated.values())
     values = dict(zip(labels(evaluated), per_query, strict=True))
-    only = None if found_in is None else found_by(judgments, read_run(found_in), depth)
+    only = None
+    if found_in is not None:
+        only = found_by(judgments, read_run(found_in, run_format), depth)
     return table_by(values, facet, measure, only)
 
 
