@@ -19,8 +19,11 @@ from safetensors.numpy import load_file
 import tiny
 from command_line import in_process, secondlook
 from invented import invent
+from secondlook.data import write_corpus
 from secondlook.errors import CheckpointProblem, MalformedInput, SecondlookError
+from secondlook.model.checkpoint import open_checkpoint
 from secondlook.train.groups import write_groups
+from secondlook.types import Document
 
 RECIPE = """
 base = "some/where"
@@ -216,6 +219,31 @@ def test_two_processes_train_the_ranker_that_one_would_with_a_batch_twice_as_lar
     )
     assert abs(one - start).max() > 1e-3
     assert abs(two - one).max() < 1e-4
+
+
+ADAPT = """
+base = "some/where"
+
+[[phases]]
+phase = "adapt"
+corpus = "corpus.jsonl"
+batch = 3
+at_once = 3
+epochs = 2
+head_steps = 2
+"""
+
+
+@pytest.mark.timeout(300)
+def test_two_processes_adapt_to_a_corpus_in_half_the_steps(bench, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (bench / "my.toml").write_text(ADAPT)
+    text = "The tide is deep. Fish in a river. What cape of fear?"
+    write_corpus(bench / "corpus.jsonl", [Document(str(number), text) for number in range(20)])
+    done = subprocess.run(_by_two(bench, "two"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (phase,) = open_checkpoint(bench / "two").settings.lineage.phases
+    assert (phase.metrics["documents"], phase.metrics["steps"]) == (18, 6)
 
 
 @pytest.mark.slow  # a kill of one process, and two processes, are tested by themselves

@@ -1,7 +1,11 @@
 import pytest
+from accelerate.data_loader import BatchSamplerShard
+from torch.utils.data import BatchSampler
 
 from secondlook.errors import SecondlookError
+from secondlook.train.course import Course
 from secondlook.train.processes import join, share
+from secondlook.train.settings import AdaptPhase
 
 
 def test_a_step_keeps_its_size_whoever_goes_on(tmp_path, monkeypatch):
@@ -18,6 +22,18 @@ def test_a_step_that_cannot_be_shared_evenly_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(SecondlookError, match="divides 8"):
         share(8, tmp_path / "step.json")
+
+
+def test_processes_share_the_examples_of_all_epochs(monkeypatch):
+    settings = AdaptPhase(corpus="corpus.jsonl", epochs=5, batch=32, at_once=16)
+    alone = Course.of(settings, 3200)
+    assert (alone.steps, alone.shown) == (500, 16_000)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    shared = Course.of(settings, 3200)
+    assert (shared.steps, shared.shown) == (250, 16_000)
+    batches = BatchSampler(range(shared.shown), shared.forward, drop_last=False)
+    own = BatchSamplerShard(batches, num_processes=2, process_index=1)  # as Trainer reads them
+    assert len(own) == shared.steps * shared.accumulated
 
 
 def test_sharded_weights_are_refused_before_anything_waits_for_ever(monkeypatch):

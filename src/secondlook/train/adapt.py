@@ -16,6 +16,7 @@ from secondlook.data.durable import replacing_file, write_at_once
 from secondlook.encode.template import Template
 from secondlook.errors import UnusableTokenizer
 from secondlook.score.torch_backend import device_of
+from secondlook.train import processes
 from secondlook.train.base_heads import put_into
 from secondlook.train.course import Course, Shown, TrainingExamples, held_out, teach
 from secondlook.train.phase import Outcome
@@ -45,6 +46,9 @@ class Held:
 def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Outcome:
     """The ranker with its encoder adapted; its head is as it was."""
     device = device_of(place.device)
+    place.folder.mkdir(parents=True, exist_ok=True)
+    own = processes.share(settings.batch, place.folder / "step.json")
+    settings = settings.model_copy(update={"batch": own})
     recital = _recital(settings, start, data, place)
     unseen, learned = held_out(
         len(recital.sentences),
@@ -138,8 +142,10 @@ class _Adaptation:
                 self._train("heads", course, "warming up the heads")
             for weight in trainable:
                 weight.requires_grad = True
-            with replacing_file(kept) as half:
-                save_file(self.network.heads.state_dict(), half)
+            if processes.first():
+                with replacing_file(kept) as half:
+                    save_file(self.network.heads.state_dict(), half)
+        processes.wait()
         self.network.heads.load_state_dict(load_file(kept))
 
     def all(self) -> int:
@@ -177,8 +183,12 @@ def _recital(settings: AdaptPhase, start: Model, data: TrainData, place: Place) 
     corpus = read_corpus(source if source.exists() else settings.corpus)
     unread = {d for name in settings.leave_out for d in _judged(data.folder, name)}
     corpus = (document for document in corpus if document.id not in unread)
+    folder = place.folder / "sentences"
+    if processes.first():  # the others read what it stores
+        Sentences.store(folder, corpus, tokenizer)
+    processes.wait()
     return ExampleMaker(
-        Sentences.store(place.folder / "sentences", corpus, tokenizer),
+        Sentences(folder),
         Template.read(tokenizer, "joint"),
         min(settings.max_length, start.settings.encode.max_length),
         settings.hidden_share,
@@ -204,7 +214,8 @@ def _begin_anew(start: Model) -> None:
 
 def _measured(teach: _Adaptation, recital: ExampleMaker, unseen: Sequence[int], kept: Path) -> Held:
     """The figure before; kept, so that a resume need not undo what was learnt since."""
-    if not kept.is_file():
+    if processes.first() and not kept.is_file():
         found = measure(teach.network, recital, unseen, teach.settings.at_once)
         write_at_once(kept, json.dumps([found.perplexity, found.next_accuracy]))
+    processes.wait()
     return Held(*json.loads(kept.read_text("utf-8")))

@@ -20,6 +20,7 @@ from transformers import PrinterCallback, Trainer
 from secondlook.data.durable import write_at_once
 from secondlook.data.lock import locked
 from secondlook.errors import SecondlookError
+from secondlook.train import processes
 from secondlook.train.arguments import training_arguments
 from secondlook.train.ranker import precision_of
 from secondlook.train.saving import SavesInTime
@@ -45,7 +46,7 @@ class Course:
     steps: int
     learning_rate: float
     batch: int
-    """Examples per step and device."""
+    """Examples per step and process."""
     at_once: int
     """Of them, in one forward; the rest is accumulated."""
     warmup: float
@@ -56,8 +57,8 @@ class Course:
 
     @classmethod
     def of(cls, settings: AdaptPhase | CourseSettings, examples: int) -> Self:
-        """The course that the settings mean for so many examples."""
-        per_epoch = ceil(examples / settings.batch)
+        """The course that the settings mean for so many examples, shared by all processes."""
+        per_epoch = ceil(examples / (settings.batch * processes.count()))
         return cls(
             steps=settings.max_steps or ceil(settings.epochs * per_epoch),
             learning_rate=settings.learning_rate,
@@ -81,8 +82,8 @@ class Course:
 
     @property
     def shown(self) -> int:
-        """Examples in all."""
-        return self.steps * self.forward * self.accumulated
+        """Examples in all, those of other processes too."""
+        return self.steps * self.forward * self.accumulated * processes.count()
 
 
 @contextmanager

@@ -63,10 +63,11 @@ def gather(own: list[float]) -> list[list[float]]:
 
 
 def share(batch: int, kept: Path) -> int:
-    """How many queries of a step this process takes, of a run that may go on after others' work.
+    """How many examples of a step this process takes, of a run that may go on after others' work.
 
-    Begun, a run has `batch` queries per step and process. Continued by more processes or fewer, its
-    steps stay as large as they were, so that they see the same queries at the same learning rate.
+    Begun, a run has `batch` examples (of ranking phases: queries) per step and process. Continued
+    by more processes or fewer, its steps stay as large as they were, so that they see the same
+    examples at the same learning rate.
     `kept` is the file that remembers. Raises SecondlookError where a step cannot be shared out.
     """
     if first() and not kept.is_file():
@@ -75,7 +76,7 @@ def share(batch: int, kept: Path) -> int:
     whole: int = json.loads(kept.read_text("utf-8"))["queries_per_step"]
     if whole % count():
         raise SecondlookError(
-            f"this run has {whole} queries in a step, which {count()} processes cannot share "
+            f"this run has {whole} examples in a step, which {count()} processes cannot share "
             f"evenly; continue it with a number of processes that divides {whole}"
         )
     return whole // count()
