@@ -1,10 +1,13 @@
 """Why a remote ranker scores as it does: by leaving out words, which works for any scorer."""
 
+import time
+
+import httpx
 import pytest
 
 from remote_service import Service, overlap
 from remote_service import ranker as remote_ranker
-from secondlook.errors import SecondlookError
+from secondlook.errors import RemoteProblem, SecondlookError
 from secondlook.explain import explain
 
 
@@ -37,8 +40,31 @@ def test_each_word_is_left_out_once_and_requests_are_few(service, tmp_path):
 def test_of_a_long_text_only_the_first_words_are_paid_for(service, tmp_path):
     text = " ".join(f"word{n}" for n in range(1000))
     said = explain("tide", text, remote_ranker(service, tmp_path))
-    assert sum(service.sizes) == 1 + 1 + 400
+    assert sum(service.sizes) == 1 + 400
     assert "first 400 of 1,000 words" in said.attention_note
+
+
+def test_a_word_that_is_its_whole_text_is_not_left_out(service, tmp_path):
+    """Services refuse empty queries and documents."""
+    said = explain(" tide ", "sea", remote_ranker(service, tmp_path))
+    assert service.sizes == [1]
+    assert [word.attribution for word in (*said.query_words, *said.document_words)] == [0, 0]
+    assert "its whole text was not left out" in said.attention_note
+    titled = explain("tide?", "sea", remote_ranker(service, tmp_path), title="deep")
+    bodies = [body for _, _, body in service.asked[1:]]
+    assert [(body["query"], body["documents"]) for body in bodies] == [
+        ("tide?", ["deep sea"]),
+        ("?", ["deep sea"]),
+        ("tide?", ["deep "]),
+    ]
+    assert "its whole text" not in titled.attention_note
+
+
+def test_a_service_is_asked_no_longer_than_until(service, tmp_path):
+    service.script = [httpx.Response(503)] * 9
+    with pytest.raises(RemoteProblem, match="no time is left"):
+        explain("the tide", "sea", remote_ranker(service, tmp_path), until=time.monotonic() + 0.1)
+    assert len(service.asked) == 1
 
 
 def test_there_is_no_layer_to_choose(service, tmp_path):

@@ -77,7 +77,7 @@ def test_a_text_without_words_is_explained(url):
 
 def test_explanations_have_a_deadline_and_limits(ranker):
     class Slow(PairExplainer):
-        def explain(self, ranker, query, document, should_stop):
+        def explain(self, ranker, query, document, should_stop, until):
             time.sleep(0.5)
             return {}
 
@@ -121,7 +121,7 @@ def test_an_explanation_ends_with_its_request(ranker):
 
 def test_only_the_first_hits_are_explained_and_late_ones_left_out(ranker):
     class Timed(PairExplainer):
-        def explain(self, ranker, query, document, should_stop):
+        def explain(self, ranker, query, document, should_stop, until):
             if document.text.startswith("late"):
                 while not should_stop():
                     time.sleep(0.01)
@@ -146,7 +146,7 @@ def test_a_search_does_not_wait_for_another_ones_explanation(ranker):
     begun, go = threading.Event(), threading.Event()
 
     class Held(PairExplainer):
-        def explain(self, ranker, query, document, should_stop):
+        def explain(self, ranker, query, document, should_stop, until):
             begun.set()
             assert go.wait(60)
             return {}

@@ -219,6 +219,44 @@ def test_words_are_explained_by_leaving_them_out(ranker, service):
     assert "shows no attention" in answer["attention_note"]
 
 
+def test_an_explanation_that_fails_costs_no_hits(ranker, service):
+    engine = Engine([Document("d", "tides of the sea")])
+    with listening(serving(ranker, index=engine, explainer=_explainer())) as url:
+        asked = {"query": "the sea"}
+        found = httpx.post(f"{url}/v1/search", json=asked).json()
+        service.script = [httpx.Response(503, text="our secret host")] * 2
+        search = httpx.post(f"{url}/v1/search", json=asked | {"explain": True}).json()
+        alone = httpx.post(f"{url}/v1/explain", json=asked | {"text": "a river"})
+        again = httpx.post(f"{url}/v1/search", json=asked | {"explain": True}).json()
+    assert search["hits"] == found["hits"]
+    assert "log says why" in search["explanation_failure"]
+    assert alone.status_code == 503
+    assert "secret" not in f"{search}{alone.text}"
+    assert again["explanation_failure"] is None
+    assert again["hits"][0]["explanation"]["query_words"]
+
+
+def test_a_silent_service_holds_no_explanation_up_beyond_the_deadline(service, tmp_path):
+    """One thread explains: were it held, all others would get 504."""
+
+    def silent(request):
+        if b"silent" not in request.content:
+            return service(request)
+        time.sleep(request.extensions["timeout"]["read"])
+        raise httpx.ReadTimeout("silent")
+
+    remote = remote_ranker(silent, tmp_path)
+    served = serving(remote, explainer=_explainer(), limits=Limits(deadline=2))
+    with listening(served) as url:
+
+        def explain(query):
+            asked = {"query": query, "text": TEXTS[0]}
+            return httpx.post(f"{url}/v1/explain", json=asked, timeout=30).status_code
+
+        assert explain("silent tide") in (503, 504)
+        assert explain("deep tide") == 200
+
+
 def test_marks_need_no_vocabulary(ranker):
     engine = Engine([Document("d", "tides of the sea")])
     with listening(serving(ranker, index=engine, explainer=_explainer())) as url:

@@ -98,7 +98,7 @@ def test_at_the_deadline_the_first_looks_order_stands(ranker, engine):
 
 def test_an_explainer_is_asked_for_the_hits_that_are_shown(ranker, engine):
     class Explainer:
-        def explain(self, ranker, query, document, should_stop):
+        def explain(self, ranker, query, document, should_stop, until):
             return {"words": document.text.split()}
 
     with listening(serving(ranker, index=engine, explainer=Explainer())) as url:

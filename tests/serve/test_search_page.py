@@ -254,7 +254,7 @@ def test_hits_without_a_score_in_time_are_told(browser, ranker):
 
 def test_the_document_stays_when_its_explanation_is_late(browser, ranker):
     class Late(PairExplainer):
-        def explain(self, ranker, query, document, should_stop):
+        def explain(self, ranker, query, document, should_stop, until):
             while not should_stop():
                 time.sleep(0.01)
             raise Stopped("late")

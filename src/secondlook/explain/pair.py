@@ -13,7 +13,7 @@ from secondlook.explain.findings import AttentionMap, WindowScore, Word
 from secondlook.explain.plain_words import PlainWordReader
 from secondlook.explain.visible import worth_showing
 from secondlook.explain.words import ReadWord, WordReader, matches
-from secondlook.score.remote_ranker import RemoteRanker
+from secondlook.score.remote_ranker import RemoteRanker, sent_text
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def explain(
     layer: int | None = None,
     head: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    until: float | None = None,
     analyzer: str | None = None,
 ) -> Explanation:
     """Why this document scores as it does for this query.
@@ -64,8 +65,9 @@ def explain(
     `title` is read with the document as the ranker reads titles, but not taken apart. `layer`
     and `head`, counted from 1, choose whose attention is shown; without them it is the mean. An
     exported ranker gives no attention: load it with `backend="torch"` for that; a remote one gives
-    none either, and is asked once more for each of the first words. Words of both texts match by
-    `analyzer`, the index's; by the language of the ranker's markers where none is named.
+    none either, is asked once more for each of the first words, and no longer than `until`, of
+    `time.monotonic()`. Words of both texts match by `analyzer`, the index's; by the language of the
+    ranker's markers where none is named.
 
     >>> import secondlook as sl
     >>> ranker = sl.Ranker.from_biencoder("intfloat/e5-small")
@@ -77,7 +79,7 @@ def explain(
     if isinstance(ranker, RemoteRanker):
         if layer is not None or head is not None:
             raise SecondlookError(_NO_ATTENTION)
-        return _explain_remote(asked, whole, ranker, should_stop, analyzer)
+        return _explain_remote(asked, whole, ranker, should_stop, until, analyzer)
     scored = ranker.scored([(asked, whole)])
     [windows] = ranker.encoder.windows([whole])
     scores = scored.scores
@@ -133,16 +135,20 @@ def _explain_remote(
     document: Document,
     ranker: RemoteRanker,
     should_stop: Callable[[], bool],
+    until: float | None,
     analyzer: str | None,
 ) -> Explanation:
     """What each word contributes, which leaving it out tells of any ranker."""
-    [score] = _scores(ranker, [(query, document)], should_stop).tolist()
+    [score] = _scores(ranker, [(query, document)], should_stop, until).tolist()
     reader = PlainWordReader(analyzer)
     words = reader.read(document.text)
     of_query = _Side(reader.read(query.text), [])
     seen = _Words((query, document), of_query, _Side(words[:_MOST_WORDS], []))
-    query_words, document_words = _attributed(ranker, seen, score, 0, should_stop)
+    query_words, document_words = _attributed(ranker, seen, score, 0, should_stop, until)
     note = f"{ranker.name} runs elsewhere and shows no attention."
+    sides = (of_query.words, [] if document.title else words)
+    if any(len(side) == 1 and _counts(side[0]) for side in sides):
+        note += " A word that is its whole text was not left out: services refuse empty texts."
     if len(words) > _MOST_WORDS:
         note += f" Only the first {_MOST_WORDS} of {len(words):,} words were left out in turn."
     return Explanation(
@@ -207,20 +213,26 @@ def _attributed(
     score: float,
     start: int,
     should_stop: Callable[[], bool],
+    until: float | None = None,
 ) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     """The words of both sides; `start` is where the window begins in its document."""
     query, document = seen.pair
-    without = [
-        (Query("", _without(query.text, word), query.type), document)
-        for word in seen.query.words
-        if _counts(word)
+    shorter = [
+        (Query("", _without(query.text, word), query.type), document) for word in seen.query.words
     ]
-    without += [
+    shorter += [
         (query, replace(document, text=_without(document.text, word)))
         for word in seen.document.words
-        if _counts(word)
     ]
-    lost = iter((score - _scores(ranker, without, should_stop)).tolist())
+    words = [*seen.query.words, *seen.document.words]
+    asked = [
+        place
+        for place, (word, pair) in enumerate(zip(words, shorter, strict=True))
+        if _counts(word) and not (isinstance(ranker, RemoteRanker) and _has_empty_side(pair))
+    ]
+    scores = _scores(ranker, [shorter[place] for place in asked], should_stop, until)
+    lost = dict(zip(asked, (score - scores).tolist(), strict=True))
+    attributions = iter([lost.get(place, 0.0) for place in range(len(words))])
     sides = []
     for side, other, shift in (
         (seen.query, seen.document, 0),
@@ -235,7 +247,7 @@ def _attributed(
                     word.pieces,
                     word.outside,
                     matched,
-                    next(lost) if _counts(word) else 0.0,
+                    next(attributions),
                 )
                 for word, matched in zip(side.words, matches(side.words, other.words), strict=True)
             )
@@ -244,7 +256,10 @@ def _attributed(
 
 
 def _scores(
-    ranker: AnyRanker, pairs: Sequence[Pair], should_stop: Callable[[], bool]
+    ranker: AnyRanker,
+    pairs: Sequence[Pair],
+    should_stop: Callable[[], bool],
+    until: float | None = None,
 ) -> NDArray[np.float32]:
     """One score per pair; a few at a time, so that it can be stopped."""
     scores = [np.empty(0, np.float32)]
@@ -252,8 +267,17 @@ def _scores(
     for start in range(0, len(pairs), at_once):
         if should_stop():
             raise Stopped("the explanation was stopped")
-        scores.append(ranker.score(pairs[start : start + at_once]))
+        some = pairs[start : start + at_once]
+        if isinstance(ranker, RemoteRanker):
+            scores.append(ranker.score(some, until=until))
+        else:
+            scores.append(ranker.score(some))
     return np.concatenate(scores)
+
+
+def _has_empty_side(pair: Pair) -> bool:
+    query, document = pair
+    return not query.text.strip() or not sent_text(document).strip()
 
 
 def _counts(word: ReadWord) -> bool:

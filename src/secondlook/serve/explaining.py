@@ -31,7 +31,12 @@ class PairExplainer:
         self._lock = Lock()
 
     def explain(
-        self, ranker: AnyRanker, query: Query, document: Document, should_stop: Callable[[], bool]
+        self,
+        ranker: AnyRanker,
+        query: Query,
+        document: Document,
+        should_stop: Callable[[], bool],
+        until: float,
     ) -> dict[str, Any]:
         """An Explanation as JSON; raises Stopped when it is no longer wanted."""
         said = explain(
@@ -41,6 +46,7 @@ class PairExplainer:
             title=document.title,
             query_type=query.type,
             should_stop=should_stop,
+            until=until,
             analyzer=self._analyzer(),
         )
         return said.to_json()

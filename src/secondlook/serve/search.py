@@ -125,6 +125,8 @@ class SearchAnswer(BaseModel):
     first_look_ms: float
     second_look_ms: float
     query_marks: list[WordMark] | None = None
+    explanation_failure: str | None = None
+    """Why hits have no explanation, where explaining failed."""
 
 
 class ExplainRequest(BaseModel):
@@ -174,7 +176,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     took = time.monotonic() - between
     jot(request, body.query, look)
     hits = _hits(found, texts, look, body.k)
-    query_marks = None
+    query_marks, explained = None, None
     with suppress(TimeoutError):  # hits are worth more than what is said of them
         if body.marks:
             read = [hit.passage.text if hit.passage else hit.text[:_MARKED] for hit in hits]
@@ -185,8 +187,8 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     if body.explain:
         by_id = {one.id: one for one in texts}
         shown = [by_id[hit.id] for hit in hits[: serving.limits.explained_hits]]
-        said = await serving.explain(look.ranker, query, shown, until)
-        for hit, one in zip(hits, said, strict=False):
+        explained = await serving.explain(look.ranker, query, shown, until)
+        for hit, one in zip(hits, explained.said, strict=False):
             hit.explanation = one
     return SearchAnswer(
         id=request.state.visit.id,
@@ -201,6 +203,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
         first_look_ms=round(1000 * (between - began), 3),
         second_look_ms=round(1000 * took, 3),
         query_marks=query_marks,
+        explanation_failure=explained.failure if explained is not None else None,
     )
 
 
@@ -218,10 +221,12 @@ async def explain(
     ranker, query = serving.queues[name].ranker, Query("explain", body.query)
     document = Document("", body.text, body.title)
     work = serving.explain(ranker, query, [document], serving.until(seconds))
-    said = await unless_gone(request.receive, work)
-    if not said:
+    explained = await unless_gone(request.receive, work)
+    if explained.failure is not None:
+        raise Refused(503, explained.failure, retry_after=1)
+    if not explained.said:
         raise Refused(504, "explaining took longer than the deadline; ask of a shorter text", 1)
-    return ExplainAnswer(id=request.state.visit.id, model=name, explanation=said[0])
+    return ExplainAnswer(id=request.state.visit.id, model=name, explanation=explained.said[0])
 
 
 def _options(body: SearchRequest) -> SearchOptions:

@@ -60,9 +60,17 @@ class Explainer(Protocol):
     """Says why a document scored as it did."""
 
     def explain(
-        self, ranker: AnyRanker, query: Query, document: Document, should_stop: Callable[[], bool]
+        self,
+        ranker: AnyRanker,
+        query: Query,
+        document: Document,
+        should_stop: Callable[[], bool],
+        until: float,
     ) -> dict[str, Any]:
-        """What there is to say, as JSON; raises once `should_stop` says so."""
+        """What there is to say, as JSON; raises once `should_stop` says so.
+
+        No other service is waited for beyond `until`, of `time.monotonic()`.
+        """
         ...
 
     def mark(
@@ -74,6 +82,15 @@ class Explainer(Protocol):
     ) -> tuple[list[Mark], list[list[Mark]]]:
         """The words to point out in the query and in each text."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Explanations of the first documents."""
+
+    said: tuple[dict[str, Any], ...]
+    failure: str | None = None
+    """Why there are no more, where that was not the deadline."""
 
 
 @dataclass(eq=False)
@@ -190,7 +207,7 @@ class Serving:
 
     async def explain(
         self, ranker: AnyRanker, query: Query, documents: Sequence[Document], until: float
-    ) -> list[dict[str, Any]]:
+    ) -> Explained:
         """Why the documents scored as they did: of the first ones, as many as can be until then.
 
         The work ends soon after, and when the client goes away: nobody waits behind it.
@@ -199,15 +216,22 @@ class Serving:
         said: list[dict[str, Any]] = []
 
         def work() -> None:
-            said.extend(explainer.explain(ranker, query, one, over.is_set) for one in documents)
+            said.extend(
+                explainer.explain(ranker, query, document, over.is_set, until)
+                for document in documents
+            )
 
+        failure = None
         try:
             await asyncio.wait_for(self._explaining.run(work), until - time.monotonic())
         except TimeoutError:
-            return said[:]  # the work may end one more meanwhile
+            pass
+        except SecondlookError as error:
+            LOGGER.error("explaining failed", extra={"facts": {"problem": str(error)}})
+            failure = "explaining failed; the server's log says why"
         finally:
             over.set()
-        return said
+        return Explained(tuple(said), failure)  # the work may end one more meanwhile
 
     async def mark(
         self, ranker: AnyRanker, query: Query, texts: Sequence[str], until: float
