@@ -93,6 +93,19 @@ def test_power_is_that_of_the_noncentral_t(effect):
     assert power(effect, 30, 0.05) == pytest.approx(theirs, abs=1e-6)
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.025, 0.001])
+def test_power_grows_with_the_effect_to_certainty(alpha):
+    found = np.array([power(effect, 11, alpha) for effect in np.geomspace(0.01, 10, 200)])
+    assert (np.diff(found) >= -1e-9).all()
+    assert found[-1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("effect", [2.822, 2.931, 3.0, 9.0])
+def test_a_large_effect_needs_as_many_queries_as_a_randomisation_test_can_tell_with(effect):
+    deltas = np.array([1.0, -1.0] * 50) / np.std([1.0, -1.0] * 50, ddof=1) + effect
+    assert queries_needed(deltas, 0.025) == 7  # 2^(1-7) is the first below .025
+
+
 def test_half_a_standard_deviation_needs_34_queries():
     # the textbook's number for a paired t-test at .05 with a power of .8
     deltas = np.array([-0.5, 1.5] * 500) / np.std([-0.5, 1.5] * 500, ddof=1)

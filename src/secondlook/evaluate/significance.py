@@ -99,7 +99,9 @@ def power(effect: float, queries: int, alpha: float) -> float:
 
     freedom, shift = queries - 1, abs(effect) * np.sqrt(queries)
     beyond = stdtrit(freedom, 1 - alpha / 2)
-    return float(1 - nctdtr(freedom, shift, beyond) + nctdtr(freedom, shift, -beyond))
+    below = nctdtr(freedom, shift, np.array([-beyond, beyond]))
+    below = np.nan_to_num(below, nan=0.0)  # of a large effect, what is nearly 0 comes as NaN
+    return float(1 - below[1] + below[0])
 
 
 def queries_needed(deltas: Floats, alpha: float) -> int | None:
