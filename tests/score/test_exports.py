@@ -212,6 +212,18 @@ def test_a_graph_that_scores_otherwise_than_torch_is_not_kept(
     assert export.graph.read_bytes() == before
 
 
+def test_weights_too_large_for_the_file_of_a_graph_stand_beside_it(ranker, monkeypatch):
+    monkeypatch.setattr("torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD", 1000)
+    export = export_ranker(ranker, "onnx", "fp32").export
+    assert [path.name for path in export.files] == ["model.fp32.onnx", "model.fp32.onnx.data"]
+    expected = Ranker.load(ranker, backend="torch").predict(PAIRS, raw_scores=True)
+    scores = Ranker.load(ranker, backend="onnx", precision="fp32").predict(PAIRS, raw_scores=True)
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
+    with replacing_export(export, "sha256:smaller") as made:
+        made.graph.write_text("a graph with its weights")
+    assert [path.name for path in export.files] == ["model.fp32.onnx"]
+
+
 def test_an_untrained_head_is_not_exported(tmp_path):
     folder = tiny.save(tiny.encoder(), tmp_path / "base")
     with pytest.raises(CheckpointProblem, match="no trained head"):

@@ -7,6 +7,7 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,12 @@ from secondlook.encode.encoder import Encoder
 from secondlook.errors import BackendProblem, MissingExtra
 from secondlook.model.checkpoint import open_checkpoint, read_tokenizer
 from secondlook.score.backends import open_export
-from secondlook.score.export_folder import Export, fingerprint, replacing_export
+from secondlook.score.export_folder import (
+    Export,
+    fingerprint,
+    replacing_export,
+    weights_beside,
+)
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -86,7 +92,7 @@ def export_ranker(source: str | Path, engine: Engine, precision: Precision) -> E
     model = load_model(checkpoint.folder)
     export = Export(checkpoint.folder, engine, precision)
     with replacing_export(export, made_from) as made, TemporaryDirectory() as scratch:
-        graph = Path(scratch) / "model.onnx"
+        graph = Path(scratch) / made.graph.with_suffix(".onnx").name
         write_onnx(model.network, graph)
         write_graph(graph, made)
         difference, spread = _compare(model, made, checkpoint)
@@ -139,7 +145,9 @@ def _narrows(op: Any) -> bool:  # noqa: ANN401 - openvino.Node
 
 def _write_onnx(graph: Path, made: Export) -> None:
     if made.precision == "fp32":
-        made.graph.write_bytes(graph.read_bytes())
+        for path in (graph, weights_beside(graph)):  # the graph names the other file
+            if path.is_file():
+                copyfile(path, made.graph.with_name(path.name))
         return
     try:
         import onnx

@@ -2,6 +2,8 @@
 
     RANKER/onnx/model.fp32.onnx       RANKER/openvino/model.bf16.xml and .bin
 
+An ONNX graph of more than 1.5 GB has its weights beside it, in `model.fp32.onnx.data`.
+
 Beside each graph stands a card, `model.bf16.json`, with the fingerprint of the weights that the
 graph was made from. The card is written last: a graph without one was never finished.
 """
@@ -75,7 +77,11 @@ class Export:
     @property
     def files(self) -> list[Path]:
         """All files of the graph."""
-        return [self._file(suffix) for suffix in _FILES[self.engine]]
+        weights = weights_beside(self.graph)
+        return [
+            *(self._file(suffix) for suffix in _FILES[self.engine]),
+            *([weights] if weights.is_file() else []),
+        ]
 
     @property
     def card(self) -> Path:
@@ -94,6 +100,11 @@ class Export:
 
     def _file(self, suffix: str) -> Path:
         return self.folder / self.engine / f"{self.part}.{self.precision}{suffix}"
+
+
+def weights_beside(graph: Path) -> Path:
+    """Where torch writes the weights that are too large for the file of an ONNX graph."""
+    return graph.with_name(f"{graph.name}.data")
 
 
 def choose(folder: Path, engine: Engine | None, precision: Precision | None) -> Export | None:
@@ -189,9 +200,9 @@ def replacing_export(export: Export, made_from: str) -> Iterator[Export]:
             made.graph.parent.mkdir(parents=True)
             yield made
             made.card.write_text(ExportCard(fingerprint=made_from).model_dump_json(indent=2) + "\n")
-            export.card.unlink(missing_ok=True)
-            both = zip((*made.files, made.card), (*export.files, export.card), strict=True)
-            for new, old in both:
-                new.replace(old)
+            for old in (export.card, *export.files):
+                old.unlink(missing_ok=True)
+            for new in (*made.files, made.card):
+                new.replace(export.graph.with_name(new.name))
         finally:
             rmtree(scratch, ignore_errors=True)
