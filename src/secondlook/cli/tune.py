@@ -38,8 +38,7 @@ def tune(
         ),
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Output folder.", show_default=False),
+        Path, typer.Option("--output", "-o", help="Output folder.", show_default=False)
     ],
     base: Annotated[
         list[str] | None,
@@ -51,8 +50,7 @@ def tune(
         ),
     ] = None,
     minutes: Annotated[
-        float,
-        typer.Option(help="Time limit of the whole command, in minutes.", min=0.1),
+        float, typer.Option(help="Time limit of the whole command, in minutes.", min=0.1)
     ] = 30.0,
     depth: Annotated[int, typer.Option(help="Candidates re-ranked per query.", min=1)] = 100,
     ship: Annotated[

@@ -34,8 +34,7 @@ def warm(
         ),
     ] = None,
     stride: Annotated[
-        int | None,
-        typer.Option(min=1, help="Words between window starts; default: half a window."),
+        int | None, typer.Option(min=1, help="Words between window starts; default: half a window.")
     ] = None,
     query_prompt: Annotated[
         str | None,
