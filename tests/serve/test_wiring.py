@@ -19,6 +19,7 @@ from secondlook.errors import BackendProblem
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from served import QUERY, TEXTS
 
+IDS = {"connectors": "connector_id", "model_groups": "model_group_id", "models": "model_id"}
 HARD = 'a "quoted"\nquery \\ of ünïcode'
 
 
@@ -30,17 +31,17 @@ def wire(engine, output, *arguments):
 
 
 class Cluster(BaseHTTPRequestHandler):
-    """Remembers what it is sent, and answers with ids as OpenSearch does."""
+    """Remembers what it is sent, and answers with ids as OpenSearch does, or refuses."""
 
     def do(self):
         length = int(self.headers["content-length"])
         self.server.asked.append((self.command, self.path, json.loads(self.rfile.read(length))))
-        ids = {"connectors": "connector_id", "model_groups": "model_group_id", "models": "model_id"}
-        kind = next((kind for kind in ids if f"/{kind}/" in self.path), None)
-        answer = json.dumps({ids[kind]: f"the-{kind}", "status": "CREATED"} if kind else {})
-        self.send_response(200)
+        kind = next((kind for kind in IDS if f"/{kind}/" in self.path), None)
+        answer = {IDS[kind]: f"the-{kind}", "status": "CREATED"} if kind else {}
+        refused = self.server.refusals.get(kind)
+        self.send_response(200 if refused is None else 400)
         self.end_headers()
-        self.wfile.write(answer.encode())
+        self.wfile.write(json.dumps(answer if refused is None else refused).encode())
 
     do_PUT = do_POST = do  # noqa: N815 - http.server's names
 
@@ -51,7 +52,7 @@ class Cluster(BaseHTTPRequestHandler):
 @pytest.fixture
 def cluster():
     with HTTPServer(("127.0.0.1", 0), Cluster) as server:
-        server.asked = []
+        server.asked, server.refusals = [], {}
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
@@ -62,14 +63,15 @@ def apply(script, cluster):
         "ENGINE_URL": f"http://127.0.0.1:{cluster.server_port}",
         "SECONDLOOK_KEY": "sl_secret-1",
     }
-    subprocess.run(["sh", script], check=True, env=environment, capture_output=True)
-    return cluster.asked
+    done = subprocess.run(["sh", script], env=environment, capture_output=True, text=True)
+    return done.returncode, done.stderr, cluster.asked
 
 
 def test_opensearch_is_sent_all_files_in_order_with_ids_and_key(tmp_path, cluster):
     files, told = wire("opensearch", tmp_path, "--ranker", "My/ranker", "--url", "http://r:8080/")
     assert "sl_" not in "".join(path.read_text() for path in files.values())
-    asked = apply(files["apply.sh"], cluster)
+    status, told_by_it, asked = apply(files["apply.sh"], cluster)
+    assert (status, told_by_it) == (0, "")
     assert [(method, path) for method, path, _ in asked] == [
         ("PUT", "/_cluster/settings"),
         ("POST", "/_plugins/_ml/connectors/_create"),
@@ -91,11 +93,40 @@ def test_opensearch_is_sent_all_files_in_order_with_ids_and_key(tmp_path, cluste
     assert "query_text" in told["query.json"]["ext"]["rerank"]["query_context"]
 
 
+@pytest.mark.parametrize("kind", ["connectors", "model_groups", "models", None])
+def test_a_step_that_opensearch_refuses_ends_the_script(kind, tmp_path, cluster):
+    """The pipeline of an earlier run stays as it is."""
+    files, _ = wire("opensearch", tmp_path, "--ranker", "ranker", "--url", "http://r")
+    cluster.refusals[kind] = {"error": {"reason": f"no \\n {kind} here"}, "status": 400}
+    status, told, asked = apply(files["apply.sh"], cluster)
+    assert status != 0
+    assert kind is None or f"no \\\\n {kind} here" in told
+    last = {"connectors": 2, "model_groups": 3, "models": 4, None: 1}
+    assert len(asked) == last[kind]
+
+
+def test_an_answer_without_an_id_ends_the_script(tmp_path, cluster, monkeypatch):
+    files, _ = wire("opensearch", tmp_path, "--ranker", "ranker", "--url", "http://r")
+    monkeypatch.setitem(IDS, "models", "task_id")
+    status, told, asked = apply(files["apply.sh"], cluster)
+    assert (status, len(asked)) == (1, 4)
+    assert "no model_id in the answer" in told
+
+
+def test_a_second_run_takes_the_model_group_of_the_first(tmp_path, cluster):
+    files, _ = wire("opensearch", tmp_path, "--ranker", "ranker", "--url", "http://r")
+    taken = "The name you provided is already being used by a model group with ID: a-group_7."
+    cluster.refusals["model_groups"] = {"error": {"reason": taken}, "status": 400}
+    status, _, asked = apply(files["apply.sh"], cluster)
+    assert (status, len(asked)) == (0, 5)
+    assert asked[3][2]["model_group_id"] == "a-group_7"
+
+
 def test_elasticsearch_is_sent_the_endpoint(tmp_path, cluster):
     files, told = wire(
         "elasticsearch", tmp_path, "--ranker", "ranker", "--url", "http://r", "--field", "body"
     )
-    ((method, path, endpoint),) = apply(files["apply.sh"], cluster)
+    _, _, ((method, path, endpoint),) = apply(files["apply.sh"], cluster)
     assert (method, path) == ("PUT", "/_inference/rerank/ranker")
     assert endpoint["service_settings"]["secret_parameters"]["api_key"] == "sl_secret-1"
     retriever = told["query.json"]["retriever"]["text_similarity_reranker"]

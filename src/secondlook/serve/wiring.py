@@ -253,14 +253,26 @@ with_key() { sed "s|SECONDLOOK_KEY|${SECONDLOOK_KEY:-none}|" "$1"; }
 
 _APPLY_OPENSEARCH = (
     _SEND
-    + """id() { sed -n 's/.*"'"$1"'" *: *"\\([^"]*\\)".*/\\1/p'; }
+    + """stop() { printf '%s\\n' "$1" >&2; exit 1; }
+id() {  # that the answer $2 has under the name $1
+  found=$(printf '%s' "$2" | sed -n 's/.*"'"$1"'" *: *"\\([^"]*\\)".*/\\1/p')
+  [ -n "$found" ] || stop "no $1 in the answer: $2"
+  printf '%s' "$found"
+}
 
 # This replaces the cluster's list of trusted endpoints: add yours to settings.json if it has one.
 send PUT /_cluster/settings < settings.json
-connector=$(with_key connector.json | send POST /_plugins/_ml/connectors/_create | id connector_id)
-group=$(send POST /_plugins/_ml/model_groups/_register < model-group.json | id model_group_id)
-model=$(sed "s|CONNECTOR_ID|$connector|; s|MODEL_GROUP_ID|$group|" model.json |
-  send POST '/_plugins/_ml/models/_register?deploy=true' | id model_id)
+answer=$(with_key connector.json | send POST /_plugins/_ml/connectors/_create) || stop "$answer"
+connector=$(id connector_id "$answer")
+if answer=$(send POST /_plugins/_ml/model_groups/_register < model-group.json); then
+  group=$(id model_group_id "$answer")
+else  # in a second run: the refusal names the group of the first
+  group=$(printf '%s' "$answer" | sed -n 's/.*model group with ID: \\([A-Za-z0-9_-]*\\).*/\\1/p')
+  [ -n "$group" ] || stop "$answer"
+fi
+answer=$(sed "s|CONNECTOR_ID|$connector|; s|MODEL_GROUP_ID|$group|" model.json |
+  send POST '/_plugins/_ml/models/_register?deploy=true') || stop "$answer"
+model=$(id model_id "$answer")
 sed "s|MODEL_ID|$model|" pipeline.json | send PUT /_search/pipeline/NAME
 
 echo
