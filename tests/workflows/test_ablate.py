@@ -36,12 +36,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def trainings_in(folder, recipe="my.toml"):
+def trainings_in(folder, recipe="my.toml", base="base"):
     return AblationTrainings.of(
         folder / recipe,
         folder / "out",
         folder / "test.parquet",
-        base=folder / "base",
+        base=folder / base,
         device="cpu",
     )
 
@@ -68,6 +68,16 @@ def test_what_was_kept_of_another_recipe_is_not_taken_for_this_one(folder):
     (folder / "other.toml").write_text(changed)
     with pytest.raises(SecondlookError, match="made with another recipe"):
         trainings_in(folder, "other.toml").values("whole", 7)
+
+
+def test_what_was_kept_of_another_base_or_other_data_is_not_taken_for_this_one(folder):
+    trainings_in(folder).values("whole", 7)
+    tiny.save(tiny.encoder(), folder / "another")
+    with pytest.raises(SecondlookError, match="made with another base;"):
+        trainings_in(folder, base="another").values("whole", 7)
+    write_groups(folder / "train.parquet", invent(8, seed=3), about={})
+    with pytest.raises(SecondlookError, match="made with another training set;"):
+        trainings_in(folder).values("whole", 7)
 
 
 def test_a_killed_training_leaves_no_figures_and_goes_on(folder, monkeypatch):

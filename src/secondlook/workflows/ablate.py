@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +112,7 @@ def ablate(
 
     from secondlook.data.durable import write_at_once
     from secondlook.evaluate.ablation import ablation
+    from secondlook.workflows.ablation_curves import draw, sweeps
 
     folder = Path(output)
     trainings = AblationTrainings.of(
@@ -133,8 +134,8 @@ def ablate(
             figures[name].append(trainings.values(name, seed, as_progress(progress)))
         result = AblationResult(folder, measure, ablation(figures, np.random.default_rng(0)))
         write_at_once(folder / "ablations.md", result.summary())
-        if sweeps := _sweeps(trainings.variants, negatives, pairs):
-            result = replace(result, not_plotted=_draw(result, sweeps))
+        if drawn := sweeps(trainings.variants, negatives, pairs):
+            result = replace(result, not_plotted=draw(result, drawn))
     return result
 
 
@@ -185,6 +186,8 @@ class AblationTrainings:
     output: Path
     test: Path
     measure: str
+    _fingerprints: dict[Path, str] = field(default_factory=dict, repr=False, compare=False)
+    """Of group files, which can be large: each is read once for all variants."""
 
     @classmethod
     def of(
@@ -232,7 +235,29 @@ class AblationTrainings:
         """
         with as_progress(progress).training() as watch:
             watch.say(f"{name}, seed {seed}")
-            return _measured(replace(self._job(name, seed), watch=watch), self.test, self.measure)
+            work = replace(self._job(name, seed), watch=watch)
+            return _measured(work, self.test, self.measure, self._made_of(work))
+
+    def _made_of(self, work: Job) -> dict[str, Any]:
+        """What the figures of a training depend on."""
+        from secondlook.model.checkpoint import base_name
+        from secondlook.train.recipe import resolved
+
+        files = (*work.data.train, *([work.data.validate] if work.data.validate else []))
+        return {
+            "recipe": resolved(work.recipe),
+            "base": base_name(work.base),
+            "training set": {path.name: self._fingerprint(path) for path in files},
+            "test": self._fingerprint(self.test),
+            "measure": self.measure,
+        }
+
+    def _fingerprint(self, path: Path) -> str:
+        from secondlook.train.groups import Groups
+
+        if path not in self._fingerprints:
+            self._fingerprints[path] = Groups([path]).fingerprint
+        return self._fingerprints[path]
 
     def _job(self, name: str, seed: int) -> Job:
         """The training of one variant; files that the whole cleaned with this seed are read."""
@@ -264,52 +289,6 @@ def read_figures(output: str | Path, name: str, seed: int) -> dict[str, Any] | N
     return figures
 
 
-def _sweeps(
-    variants: Mapping[str, Variant], negatives: Sequence[int], pairs: Sequence[int]
-) -> dict[str, dict[str, int]]:
-    """What is drawn: a picture's label → recipe → its place on the axis."""
-    from secondlook.train.ablation import WHOLE, negatives_of, sized, swept
-
-    sweeps = {}
-    if negatives:
-        names = {WHOLE, *map(swept, negatives)} & variants.keys()
-        places = {name: negatives_of(variants[name].recipe) for name in names}
-        sweeps["negatives of each query"] = places
-    if pairs:
-        names = {WHOLE, *map(sized, pairs)} & variants.keys()
-        sweeps["training pairs"] = {name: variants[name].pairs for name in names}
-    return sweeps
-
-
-_PICTURES = {"negatives of each query": "negatives.svg", "training pairs": "pairs.svg"}
-
-
-def _draw(result: AblationResult, sweeps: Mapping[str, Mapping[str, int]]) -> str:
-    """The measure over what was swept; gives why it was not drawn."""
-    from secondlook.errors import MissingExtra
-    from secondlook.evaluate.curve import plotted
-
-    for label, places in sweeps.items():
-        rows = sorted(
-            ((places[row.name], row) for row in result.rows if row.name in places),
-            key=lambda pair: pair[0],
-        )
-        try:
-            with plotted(result.output / _PICTURES[label], label, result.measure) as axes:
-                counts, means, deviations = zip(
-                    *((place, row.mean, row.deviation or 0) for place, row in rows), strict=True
-                )
-                axes.errorbar(
-                    counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
-                )
-                if label == "training pairs":
-                    axes.set_xscale("log")
-                axes.set_xticks(counts, [f"{count:,}" for count in counts])
-        except MissingExtra as missing:
-            return str(missing)
-    return ""
-
-
 def slug(name: str) -> str:
     """The variant's name as files have it."""
     return re.sub(r"\W+", "-", name.replace("−", "without").replace("+", "with")).lower()
@@ -319,32 +298,31 @@ def _cleaned(output: Path, seed: int) -> Path:
     return output / f"cleaned.{seed}"
 
 
-def _measured(job: Job, test: Path, measure: str) -> dict[str, float]:
+def _measured(job: Job, test: Path, measure: str, made_of: Mapping[str, Any]) -> dict[str, float]:
     """The ranker's values per query; trained and measured now, or by an earlier call."""
     from secondlook.data.lock import locked
     from secondlook.errors import SecondlookError
     from secondlook.train.groups import Groups
-    from secondlook.train.recipe import resolved
 
-    groups, ranker = Groups([test]), job.output
-    made_of = {"recipe": resolved(job.recipe), "test": groups.fingerprint, "measure": measure}
+    ranker = job.output
     done = ranker.with_name(f"{ranker.name}.json")
     if not done.is_file():
         ranker.parent.mkdir(parents=True, exist_ok=True)
         with locked(ranker, "the same command goes on where it was"):
-            _train_and_measure(job, groups, measure, made_of, done)
+            _train_and_measure(job, Groups([test]), measure, made_of, done)
     kept = json.loads(done.read_text("utf-8"))
-    if kept["made of"] != made_of:
+    recorded = kept["made of"]  # earlier versions recorded neither base nor training set
+    if changed := [name for name in recorded if recorded[name] != made_of[name]]:
         raise SecondlookError(
-            f"{done} was made with another recipe, test set or measure; choose another folder, "
-            "or remove it"
+            f"{done} was made with another {' and another '.join(changed)}; choose another "
+            f"folder, or remove it and {ranker}"
         )
     values: dict[str, float] = kept["values"]
     return values
 
 
 def _train_and_measure(
-    job: Job, groups: Groups, measure: str, made_of: Mapping[str, str], done: Path
+    job: Job, groups: Groups, measure: str, made_of: Mapping[str, Any], done: Path
 ) -> None:
     """Train, write the run over the test groups, and at last the figures: then it is over."""
     from shutil import rmtree
