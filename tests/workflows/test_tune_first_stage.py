@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from shutil import copytree, rmtree
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from secondlook.train.budget import Clock
 from secondlook.types import Document, Query
 from secondlook.workflows.choose_first_stage import FirstStageResult
 from secondlook.workflows.index import build_index
+from secondlook.workflows.tune_files import file_of
 from secondlook.workflows.tune_first_stage import choose
 from secondlook.workflows.tune_form import cheapest, has_cross_attention, make_separate
 from secondlook.workflows.tune_results import write_tested
@@ -60,6 +62,22 @@ def tuning(begun, tmp_path):
     data = begun / "data"
     copytree(begun / "out", tmp_path / "out")
     return Tuning(data, tmp_path / "out", ("base",), 5, "cpu", None, None, Clock(1800.0))
+
+
+def test_an_index_or_a_backup_beside_the_corpus_is_not_the_corpus(tuning, tmp_path):
+    data = copytree(tuning.data, tmp_path / "data")
+    for name in ("corpus.index", "queries.index"):
+        (data / name).mkdir()
+    for name in ("corpus.bak.jsonl", "corpus.jsonl.bak"):
+        (data / name).write_text("{}")
+    moved = replace(tuning, data=data)
+    assert (file_of(data, "corpus"), moved.queries) == (
+        data / "corpus.jsonl",
+        data / "queries.jsonl",
+    )
+    moved.claim()
+    (data / "corpus.jsonl").rename(data / "corpus.tsv.gz")
+    assert file_of(data, "corpus") == data / "corpus.tsv.gz"
 
 
 def answer(by):

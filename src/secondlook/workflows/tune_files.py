@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_ENDINGS = frozenset({".jsonl", ".json", ".tsv", ".txt", ".xml", ".cbor"})
+"""Of texts in the formats that can be read; each may be compressed."""
+
+
 class TuneFiles:
     """The files of one tuning, by name; what is in `stages` can be removed, and is made again."""
 
@@ -114,9 +118,19 @@ def file_of(folder: Path, name: str) -> Path:
     """The file of this name in a data folder, whatever its format."""
     from secondlook.errors import SecondlookError
 
-    found = sorted(folder.glob(f"{name}.*"))
+    found = files_of(folder, name)
     if not found:
         raise SecondlookError(
             f"{folder} has no {name}.jsonl; `secondlook convert` converts other formats"
         )
     return found[0]
+
+
+def files_of(folder: Path, name: str) -> list[Path]:
+    """The files of this name; folders, such as an index beside its corpus, and backups are none."""
+    return [
+        path
+        for path in sorted(folder.glob(f"{name}.*"))
+        if path.is_file()
+        and path.name.removesuffix(".gz").removesuffix(".zst").removeprefix(name) in _ENDINGS
+    ]

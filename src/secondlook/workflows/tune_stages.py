@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from secondlook.progress import Progress
-from secondlook.workflows.tune_files import TuneFiles, file_of
+from secondlook.workflows.tune_files import TuneFiles, file_of, files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ class Tuning(TuneFiles):
             "expander": (self.expander, split),
             "overlap": (self.overlap, split),
         }
-        judged = [*self.data.glob("queries.*"), *(self.data / "qrels").glob("*.t*")]
+        judged = [*files_of(self.data, "queries"), *(self.data / "qrels").glob("*.t*")]
         corpus = [] if self.given_index else [file_of(self.data, "corpus")]
         for name, paths, made in (
             ("the corpus", corpus, retrieved),
