@@ -127,6 +127,16 @@ def test_query_types_are_trained_measured_and_predicted(tmp_path):
     assert predicted[0] in figures.recall
 
 
+def test_a_classifier_of_trecs_six_classes_is_measured_by_them(tmp_path):
+    rows = [("NUM", "how many"), ("HUM", "who"), ("ABBR", "what does it stand for")]
+    lines = [f"{label}\t{word} is {n}\n" for n in range(6) for label, word in rows]
+    (tmp_path / "labelled.tsv").write_text("type\tquery\n" + "".join(lines))
+    train_types([tmp_path / "labelled.tsv"], tmp_path / "six.safetensors", six=True)
+    [figures] = evaluate_types(tmp_path / "six.safetensors", [tmp_path / "labelled.tsv"])
+    assert figures.accuracy == 1.0
+    assert dict(figures.counts) == {"ABBR": 6, "HUM": 6, "NUM": 6}
+
+
 def test_wiring_needs_a_url_and_names_no_option(tmp_path):
     with pytest.raises(SecondlookError, match=r"URL of the server") as problem:
         wire("opensearch", "my.ranker", tmp_path)

@@ -62,11 +62,13 @@ def train_types(files: Sequence[str | Path], output: str | Path, *, six: bool = 
 
 def evaluate_types(classifier: str | Path, files: Sequence[str | Path]) -> Iterator[TypeEvaluation]:
     """The accuracy of a classifier on each file, and its recall for each type."""
+    from secondlook.encode.query_types import TYPES
     from secondlook.encode.type_classifier import TypeClassifier
 
     model = TypeClassifier.load(Path(classifier))
+    six = not set(TYPES).intersection(model.labels)
     for file in files:
-        labelled = _labelled(file)
+        labelled = (_six if six else _labelled)(file)
         predicted = model.predict([text for text, _ in labelled])
         right = dict.fromkeys(sorted({label for _, label in labelled}), 0)
         counts = dict(right)
