@@ -6,6 +6,7 @@ import pytest
 
 import tiny
 from invented import invent
+from secondlook.data import TextTriple
 from secondlook.errors import MalformedInput, MissingQuery
 from secondlook.train.groups import Groups, write_groups
 from secondlook.train.recipe import Recipe
@@ -103,6 +104,16 @@ def test_the_group_file_is_made_once_for_the_same_settings(folder):
     assert path.stat().st_mtime_ns == written
     other = write_triple_groups(TriplesSettings(file="triples.tsv", by_query=True), folder)
     assert (len(Groups([path])), len(Groups([other]))) == (4, 2)
+
+
+def test_triples_of_ir_datasets_become_a_group_file_in_the_data_folder(tmp_path, monkeypatch):
+    triples = [TextTriple(*texts) for texts in TEXTS]
+    monkeypatch.setattr(
+        "secondlook.train.triples.read_triples", {"irds:msmarco-passage/train": triples}.get
+    )
+    path = write_triple_groups(TriplesSettings(file="irds:msmarco-passage/train"), tmp_path / "new")
+    assert path.parent == tmp_path / "new"
+    assert len(Groups([path])) == 4
 
 
 def test_a_recipe_learns_from_triples_directly(folder):

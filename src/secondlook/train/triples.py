@@ -37,6 +37,7 @@ def write_triple_groups(settings: TriplesSettings, folder: Path) -> Path:
     target = settings.groups_file(folder)
     if target.is_file():
         return target
+    target.parent.mkdir(parents=True, exist_ok=True)
     with locked(target):
         about = {"triples": Path(settings.file).name, "settings": settings.model_dump_json()}
         write_groups(target, triple_groups(settings, folder), about=about)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import Field
 
+from secondlook.data.irds import PREFIX
 from secondlook.recipe import Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class TriplesSettings(Settings):
@@ -30,7 +28,7 @@ class TriplesSettings(Settings):
     seed: int = 7
 
     def groups_file(self, folder: Path) -> Path:
-        """Where the group file made of them is, or will be: beside them in `folder`."""
-        source = folder / self.file
+        """Where the group file made of them is, or will be: beside them, or in `folder` itself."""
+        source = folder / (Path(self.file).name if self.file.startswith(PREFIX) else self.file)
         name = blake2b(self.model_dump_json().encode(), digest_size=4).hexdigest()
         return source.with_name(f"{source.name}.{name}.parquet")
