@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -33,7 +34,9 @@ def measured(job, *, step, query, steps=1000):
     return Plan("base", "cpu", 2, "bf16", 1, (PhasePlan("warm"), phase))
 
 
-@pytest.mark.parametrize(("step", "query"), [(1.0, 0.01), (0.5, 1.0), (0.1, 0.6), (1.0, 2.0)])
+@pytest.mark.parametrize(
+    ("step", "query"), [(1.0, 0.01), (0.5, 1.0), (0.1, 0.6), (1.0, 2.0), (1.0, 0.0)]
+)
 def test_what_is_chosen_fits_into_the_time(work, monkeypatch, step, query):
     monkeypatch.setattr(choice, "estimate", lambda job: measured(job, step=step, query=query))
     recipe, plan = choice.fitted(work, 600)
@@ -75,3 +78,10 @@ def test_validation_is_estimated_by_its_pairs_however_slow_one_is(work, base, mo
     found = estimate._validation_seconds(work, listwise, new_warm(str(base)), cpu, 30)
     pairs = len(Validation(groups, "nDCG@10"))
     assert found == pytest.approx(seconds * pairs * validations(listwise, 30))
+
+
+def test_validation_takes_no_time_where_no_candidate_is_relevant(work, base):
+    unfound = [replace(group, labels=(-1,) * 6, missed=(1,)) for group in invent(4, candidates=6)]
+    write_groups(work.data.validate, unfound, about={})
+    model, cpu = new_warm(str(base)), torch.device("cpu")
+    assert estimate._validation_seconds(work, work.recipe.phases[-1], model, cpu, 30) == 0.0

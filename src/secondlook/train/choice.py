@@ -79,7 +79,7 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
     assert isinstance(listwise, Listwise)
     assert whole.steps
     assert whole.seconds
-    assert whole.validation_seconds
+    assert whole.validation_seconds is not None
     step = whole.seconds / whole.steps
     queries = len(Groups([job.data.validate]))
     query = whole.validation_seconds / validations(listwise, whole.steps) / queries
@@ -88,7 +88,7 @@ def fitted(job: Job, seconds: float) -> tuple[Recipe, Plan]:
     shortest = fewest * step + 2 * min(queries, _FEWEST_QUERIES) * query
     if seconds < shortest:
         raise TooLittleTime(shortest)
-    affordable = int(seconds / 4 / query)
+    affordable = int(seconds / 4 / query) if query else queries * (1 + _MOST_LOOKS)
     looks = min(_MOST_LOOKS, max(1, affordable // min(queries, _FEWEST_QUERIES) - 1))
     validated = min(queries, max(_FEWEST_QUERIES, affordable // (1 + looks)))
     validation = (1 + looks) * validated * query

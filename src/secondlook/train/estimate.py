@@ -185,6 +185,8 @@ def _validation_seconds(
         return None
     groups = Groups([job.data.validate])
     whole = Validation(groups, settings.measure, settings.validate_queries)
+    if not len(whole):  # no candidate is relevant, so that none is scored
+        return 0.0
     precision = precision_of(settings.precision, device)
     ranker = ranker_of(model, None, device, precision)
     job.watch.say(f"{settings.phase}: trying its validation")
