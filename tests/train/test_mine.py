@@ -184,6 +184,11 @@ def test_a_judged_query_without_text_is_refused():
         mined({"s": {"good": 1}}, [ranking("far", query_id="s")])
 
 
+def test_a_grade_that_no_group_file_can_hold_is_named():
+    with pytest.raises(SecondlookError, match="'good' the grade 200 for query 'q'"):
+        mined({"q": {"good": 200}}, [ranking("good", "far")])
+
+
 def test_ranks_count_upwards_from_one():
     for ranks in ((0, 5), (6, 5)):
         with pytest.raises(SecondlookError, match="as in 1-100"):

@@ -54,7 +54,7 @@ _ROWS_TOGETHER = 64
 _TEXT_TOGETHER = 4 << 20
 """A row group, the least that is read at once, ends at this many rows or characters."""
 _KEPT = 64  # row groups in memory
-_HIGHEST_GRADE = 127
+HIGHEST_GRADE = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Group:
                 raise ValueError(
                     f"query {self.query.id!r} has {count} documents and {len(given)} {name}"
                 )
-        if any(not UNJUDGED <= label <= _HIGHEST_GRADE for label in (*self.labels, *self.measured)):
+        if any(not UNJUDGED <= label <= HIGHEST_GRADE for label in (*self.labels, *self.measured)):
             raise ValueError(f"query {self.query.id!r} has a label outside of -1 to 127")
-        if any(not 0 < grade <= _HIGHEST_GRADE for grade in self.missed):
+        if any(not 0 < grade <= HIGHEST_GRADE for grade in self.missed):
             raise ValueError(f"query {self.query.id!r} has a missed grade outside of 1 to 127")
 
     @property

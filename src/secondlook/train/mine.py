@@ -22,7 +22,7 @@ from secondlook.data.near_duplicates import near, shingles, words_of
 from secondlook.errors import MissingDocument, MissingQuery, SecondlookError
 from secondlook.rank.present import fetch_present
 from secondlook.recipe import Settings
-from secondlook.train.groups import UNJUDGED, Group
+from secondlook.train.groups import HIGHEST_GRADE, UNJUDGED, Group
 from secondlook.types import Ranking
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ class Miner:
                 "random negatives are drawn from a corpus on this disk; give the corpus itself or "
                 "a bm25s index of it instead of this index"
             )
+        _refuse_high_grades(qrels)
         self.counts = Counts()
         self._queries, self._qrels, self._corpus = queries, qrels, corpus
         self._settings, self._pool = settings, pool
@@ -297,6 +298,17 @@ class Miner:
         counts.positives_missed += missed
         counts.negatives += len(others)
         counts.negatives_judged += sum(document.id in grades for document in others)
+
+
+def _refuse_high_grades(qrels: Qrels) -> None:
+    for query_id, grades in qrels.items():
+        for doc_id, grade in grades.items():
+            if grade > HIGHEST_GRADE:
+                raise SecondlookError(
+                    f"the judgments give document {doc_id!r} the grade {grade} for query "
+                    f"{query_id!r}; group files hold grades up to {HIGHEST_GRADE}: give smaller "
+                    "ones, such as 0 to 3"
+                )
 
 
 class _NegativeFilter:
