@@ -69,8 +69,9 @@ def test_dot_products_give_the_scores_of_pairs(tmp_path, encode):
     assert np.linalg.norm(encoder.query_vectors(QUERIES), axis=1) == pytest.approx(1)
 
 
-def test_windows_are_pooled_as_the_ranker_pools_them(tmp_path):
-    windows = {"length": 4, "stride": 2, "pooling": "mean"}
+@pytest.mark.parametrize("pooling", ["mean", "max", "first"])
+def test_windows_are_pooled_as_the_ranker_pools_them(tmp_path, pooling):
+    windows = {"length": 4, "stride": 2, "pooling": pooling}
     folder = save_ranker(tmp_path / "ranker", windows=windows)
     encoder, ranker = VectorEncoder.load(folder), Ranker.load(folder, device="cpu")
     scorer = VectorScorer(
@@ -79,8 +80,10 @@ def test_windows_are_pooled_as_the_ranker_pools_them(tmp_path):
     by_pairs, by_vectors = ranker.scored(PAIRS), scorer.scored(PAIRS)
     assert by_vectors.scores == pytest.approx(by_pairs.scores, abs=1e-4)
     assert by_vectors.best.tolist() == by_pairs.best.tolist()
-    for one, other in zip(scorer.score_windows(PAIRS), ranker.score_windows(PAIRS), strict=True):
+    every = (scored.scored_windows(PAIRS).windows for scored in (scorer, ranker))
+    for one, other in zip(*every, strict=True):
         assert one == pytest.approx(other, abs=1e-4)
+    assert max(map(len, scorer.scored_windows(PAIRS).windows)) > 1
 
 
 def test_no_pairs_no_scores(tmp_path):

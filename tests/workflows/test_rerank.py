@@ -1,12 +1,16 @@
 """Re-ranking and teacher scores, as a program asks for them."""
 
+import shutil
+
 import pytest
 
 import tiny
 from invented import DEEP_SEA, invent, write_deep_sea
 from no_cluster import in_this_process
 from secondlook.data import read_run, write_run
+from secondlook.encode.settings import WindowSettings
 from secondlook.errors import Unwritable, WrongArgument
+from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.train.groups import Groups, write_groups
 from secondlook.types import Hit, Ranking
@@ -53,6 +57,20 @@ def test_a_cascade_tells_what_both_rankers_cost(folder, tmp_path):
     assert first.startswith(f"{folder / 'ranker'}: 18 pairs")
     assert first.endswith("to keep 2 of each query")
     assert second.startswith(f"{tmp_path / 'out.trec'}: 6 pairs")
+
+
+@pytest.mark.parametrize("pooling", ["max", "first"])
+@pytest.mark.parametrize("raw", [False, True])
+def test_texts_cut_short_are_counted_in_windows_too(folder, tmp_path, raw, pooling):
+    ranker = shutil.copytree(folder / "ranker", tmp_path / "ranker")
+    settings = open_checkpoint(ranker).settings
+    windows = WindowSettings(length=4, stride=2, pooling=pooling)
+    encode = settings.encode.model_copy(update={"max_length": 8, "windows": windows})
+    write_settings(ranker, settings.model_copy(update={"encode": encode}))
+    *files, _ranker = given(folder)
+    cost = rerank(*files, ranker, tmp_path / "out.trec", raw=raw).cost
+    assert (cost.pairs, cost.truncated_texts) == (18, 18)
+    assert "were longer than the ranker reads" in cost.summary()
 
 
 def test_workers_of_a_cluster_write_the_run_that_one_process_writes(folder, tmp_path, monkeypatch):

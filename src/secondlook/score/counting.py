@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.score.export_folder import Engine, Precision
+    from secondlook.score.scored import Scored
     from secondlook.score.vector_scorer import StoredScorer
     from secondlook.types import Corpus, Pair, Query, Ranking
 
@@ -95,38 +96,30 @@ class CountingRanker:
         """Re-rank a batch of rankings; `raw` gives raw scores, those of windows one by one."""
         from secondlook.rank import rerank
         from secondlook.score.raw import raw_windows
-        from secondlook.score.remote_ranker import RemoteRanker
 
-        if not raw:
-            return rerank(queries, rankings, corpus, self, self.ranker.fusion)
-        if isinstance(self.ranker, RemoteRanker) or not self.ranker.reads_windows:
-            return rerank(queries, rankings, corpus, self)
-        began = monotonic()
-        windows = raw_windows(queries, rankings, corpus, self.stored or self.ranker)
-        self._count(sum(len(ranking.hits) for ranking in rankings), began)
-        return windows
+        if raw and self.ranker.reads_windows:
+            return raw_windows(queries, rankings, corpus, self)
+        return rerank(queries, rankings, corpus, self, None if raw else self.ranker.fusion)
 
     def score(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
         """The ranker's scores."""
-        from secondlook.score.remote_ranker import RemoteRanker
+        return self._counted((self.stored or self.ranker).scored, pairs).scores
 
+    def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
+        """The ranker's scores of every window."""
+        return self._counted((self.stored or self.ranker).scored_windows, pairs)
+
+    def _counted(self, score: Callable[[Sequence[Pair]], Scored], pairs: Sequence[Pair]) -> Scored:
         began = monotonic()
-        if isinstance(self.ranker, RemoteRanker):
-            scores = self.ranker.score(pairs)  # what it cuts short, it does not say
-            self._count(len(pairs), began)
-            return scores
-        scored = (self.stored or self.ranker).scored(pairs)
+        scored = score(pairs)
+        self._seconds += monotonic() - began
+        self._pairs += len(pairs)
         self._cut_texts += int((scored.cut > 0).sum())
         self._cut_tokens += int(scored.cut.sum())
         for row in scored.cut_query.nonzero()[0].tolist():
             self._cut_queries.add(pairs[row][0].id)
-        self._count(len(pairs), began)
-        return scored.scores
-
-    def _count(self, pairs: int, began: float) -> None:
-        self._pairs += pairs
-        self._seconds += monotonic() - began
-        self.advance(pairs)
+        self.advance(len(pairs))
+        return scored
 
     def cost(self) -> ScoringCost:
         """What was scored so far."""

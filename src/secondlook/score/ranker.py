@@ -8,22 +8,21 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.type_classifier import TypeClassifier
-from secondlook.encode.windows import pool
 from secondlook.model.checkpoint import TYPES, locate, refuse_to_replace
 from secondlook.rank.fusion import Fusion
 from secondlook.score.backends import open_backend
 from secondlook.score.calibration import calibrate, score_meaning
 from secondlook.score.default_scale import fit_scale, reference_pairs
 from secondlook.score.ranked_texts import ranked_texts
+from secondlook.score.scored import Scored
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
@@ -46,16 +45,6 @@ class Encoded:
     rows: tuple[Features, ...]
     spans: tuple[tuple[int, int], ...]
     """Where each row's text begins and ends in the document's, in characters."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """Scores, and what they did not see."""
-
-    scores: NDArray[np.float32]  # [pairs]
-    cut: NDArray[np.intp]  # [pairs], how many tokens of the document did not fit
-    best: NDArray[np.intp]  # [pairs], which of the document's windows scored highest
-    cut_query: NDArray[np.intp]  # [pairs], how many tokens of the query did not fit
 
 
 class Ranker:
@@ -177,11 +166,14 @@ class Ranker:
 
         return rerank_run(self, queries, rankings, corpus, depth=depth, progress=progress)
 
-    def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
-        """One Encoded per pair, in the order given. Threads may share it."""
+    def encode(self, pairs: Sequence[Pair], *, every_window: bool = False) -> list[Encoded]:
+        """One Encoded per pair, in the order given. Threads may share it.
+
+        Windows that the pooling takes no notice of are left out, unless all are asked for.
+        """
         parts = self.encoder.windows([document for _, document in pairs])
         windows = self.settings.encode.windows
-        if windows is not None and windows.pooling == "first":
+        if windows is not None and windows.pooling == "first" and not every_window:
             parts = [some[:1] for some in parts]
         rows = iter(
             self.encoder.encode(
@@ -200,20 +192,12 @@ class Ranker:
     def score_encoded(self, encoded: Sequence[Encoded]) -> Scored:
         """The same as `scored`, of pairs that are encoded already."""
         rows = [row for one in encoded for row in one.rows]
-        scores = self.backend.logits(rows)
-        cut = np.array([row.cut for row in rows], np.intp)
-        cut_query = np.array([max(row.cut_query for row in one.rows) for one in encoded], np.intp)
-        windows = self.settings.encode.windows
-        if windows is None or not encoded:
-            return Scored(scores, cut, np.zeros_like(cut), cut_query)
-        counts = np.array([len(one.rows) for one in encoded])
-        starts = np.cumsum(counts) - counts
-        best = [int(np.argmax(some)) for some in np.split(scores, starts[1:])]
-        return Scored(
-            pool(scores, counts.tolist(), windows),
-            np.add.reduceat(cut, starts),
-            np.array(best),
-            cut_query,
+        return Scored.of(
+            self.backend.logits(rows),
+            [len(one.rows) for one in encoded],
+            self.settings.encode.windows,
+            cut=[sum(row.cut for row in one.rows) for one in encoded],
+            cut_query=[max(row.cut_query for row in one.rows) for one in encoded],
         )
 
     def scored(self, pairs: Sequence[Pair]) -> Scored:
@@ -224,16 +208,9 @@ class Ranker:
         """One raw score per pair, in the order given; higher is more relevant."""
         return self.scored(pairs).scores
 
-    def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
-        """Each pair's raw scores before pooling, one for every window of its document."""
-        parts = self.encoder.windows([document for _, document in pairs])
-        rows = [
-            (query, one.document)
-            for (query, _), some in zip(pairs, parts, strict=True)
-            for one in some
-        ]
-        scores = self.backend.logits(self.encoder.encode(rows))
-        return np.split(scores, np.cumsum([len(some) for some in parts])[:-1]) if parts else []
+    def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
+        """The same as `scored`, with every window's raw score, whatever the pooling."""
+        return self.score_encoded(self.encode(pairs, every_window=True))
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ Where documents are scored in windows, a line stands for a window: `doc#2` is th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from secondlook.encode.settings import WindowSettings
     from secondlook.model.settings import RankerSettings
-    from secondlook.score.ranker import Ranker
-    from secondlook.score.vector_scorer import StoredScorer
-    from secondlook.types import Corpus, Query
+    from secondlook.score.scored import Scored
+    from secondlook.types import Corpus, Pair, Query
 
 _MARK = "#"
 RAW_TAG = "secondlook-raw"
@@ -63,15 +62,23 @@ def require_raw_scores(settings: RankerSettings, tag: str | None, needed_for: st
     )
 
 
+class ScoresWindows(Protocol):
+    """Scores each window of a document."""
+
+    def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
+        """What `Ranker.scored_windows` promises."""
+        ...
+
+
 def raw_windows(
     queries: Sequence[Query],
     rankings: Sequence[Ranking],
     corpus: Corpus,
-    ranker: Ranker | StoredScorer,
+    ranker: ScoresWindows,
 ) -> list[Ranking]:
     """The windows of the hits, scored, whatever the ranker's pooling."""
     present, pairs = pairs_of(queries, rankings, corpus, ranker)
-    scores = iter(ranker.score_windows(pairs))
+    scores = iter(ranker.scored_windows(pairs).windows)
     return [
         Ranking.of(
             ranking.query_id,

@@ -9,6 +9,7 @@ import numpy as np
 from secondlook.remote.address import RemoteAddress
 from secondlook.score.ranked_texts import ranked_texts
 from secondlook.score.scale import sigmoid
+from secondlook.score.scored import Scored
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
@@ -100,6 +101,14 @@ class RemoteRanker:
         if self.client.address.gives_raw_scores:
             return values.astype(np.float32)
         return _log_odds(values).astype(np.float32)
+
+    def scored(self, pairs: Sequence[Pair]) -> Scored:
+        """The same as `Ranker.scored`; what a service cuts short, it does not say."""
+        return Scored.of(self.score(pairs), [1] * len(pairs), None)
+
+    def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
+        """The same: documents are sent whole."""
+        return self.scored(pairs)
 
     def predict(
         self, pairs: Sequence[tuple[str, str]], *, raw_scores: bool = False

@@ -14,7 +14,7 @@ import numpy as np
 from secondlook.encode.features import padded
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.score.batching import batches
-from secondlook.score.ranker import Scored
+from secondlook.score.scored import Scored
 from secondlook.score.states import StateEncoder, TextStates, refuse_without_states, torch_layers
 from secondlook.score.text_encoder import open_part
 
@@ -98,12 +98,11 @@ class StateScorer:
 
     def scored(self, pairs: Sequence[Pair]) -> Scored:
         """The same as `Ranker.scored`, by the documents' ids; what is cut is not known here."""
-        nothing = np.zeros(len(pairs), np.intp)
-        return Scored(self.score(pairs), nothing, nothing, nothing)
+        return Scored.of(self.score(pairs), [1] * len(pairs), None)
 
-    def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
-        """Each pair's raw score: documents have one window."""
-        return list(self.score(pairs)[:, None])
+    def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
+        """The same: documents have one window."""
+        return self.scored(pairs)
 
     def _states(self, pairs: Sequence[Pair]) -> list[_Pair]:
         """The states of both texts of each pair; those of a query are made once."""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkab
 
 import numpy as np
 
-from secondlook.encode.windows import pool
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.remote.address import is_remote
-from secondlook.score.ranker import Scored
+from secondlook.score.scored import Scored
 from secondlook.score.state_scorer import StateScorer
 from secondlook.score.states import scores_by_states
 from secondlook.score.vectors import scores_by_vectors, vector_fingerprint
@@ -84,8 +83,8 @@ class StoredScorer(Protocol):
         """The same as `Ranker.scored`, by the documents' ids; what is cut is not known here."""
         ...
 
-    def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
-        """Each pair's raw scores before pooling, one for every window of its document."""
+    def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
+        """The same, with every window's raw score, whatever the pooling."""
         ...
 
 
@@ -152,27 +151,17 @@ class VectorScorer:
 
     def scored(self, pairs: Sequence[Pair]) -> Scored:
         """The same as `Ranker.scored`, by the documents' ids; what is cut is not known here."""
-        scores = np.empty(len(pairs), np.float32)
-        best = np.zeros(len(pairs), np.intp)
-        for places, found in self._by_query(pairs):
-            if self._windows is None:
-                scores[places] = found.scores
-                continue
-            starts = np.cumsum(found.counts) - found.counts
-            parts = np.split(found.scores, starts[1:])
-            best[places] = [int(part.argmax()) for part in parts]
-            scores[places] = pool(found.scores, found.counts.tolist(), self._windows)
-        nothing = np.zeros(len(pairs), np.intp)
-        return Scored(scores, nothing, best, nothing)
-
-    def score_windows(self, pairs: Sequence[Pair]) -> list[NDArray[np.float32]]:
-        """Each pair's raw scores before pooling, one for every window of its document."""
         windows: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
         for places, found in self._by_query(pairs):
             starts = np.cumsum(found.counts) - found.counts
             for place, own in zip(places, np.split(found.scores, starts[1:]), strict=True):
                 windows[place] = own
-        return windows
+        every = np.concatenate([np.empty(0, np.float32), *windows])
+        return Scored.of(every, [len(own) for own in windows], self._windows)
+
+    def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
+        """The same: the vectors of all windows are stored."""
+        return self.scored(pairs)
 
     def _by_query(self, pairs: Sequence[Pair]) -> list[tuple[list[int], _Windows]]:
         """For each distinct query, which pairs are its own, and the scores of their windows."""

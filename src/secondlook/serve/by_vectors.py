@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from secondlook.retrieve import Index
-    from secondlook.score.ranker import Ranker, Scored
+    from secondlook.score.ranker import Ranker
+    from secondlook.score.scored import Scored
     from secondlook.score.vector_scorer import VectorScorer
     from secondlook.serve.index import ServedIndex
     from secondlook.types import Document, Query

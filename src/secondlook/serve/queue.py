@@ -20,7 +20,8 @@ from secondlook.serve.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from secondlook.score.ranker import Encoded, Ranker, Scored
+    from secondlook.score.ranker import Encoded, Ranker
+    from secondlook.score.scored import Scored
     from secondlook.serve.metrics import Metrics
     from secondlook.types import Pair
 
