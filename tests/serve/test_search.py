@@ -44,6 +44,22 @@ def test_hits_have_both_ranks_and_scores(ranker, engine):
     assert not answer["partial"]
 
 
+@pytest.mark.parametrize("limits", [Limits(), Limits(documents=2)])
+def test_hits_below_the_depth_follow_as_they_stood(ranker, engine, limits):
+    depth = min(3, limits.documents)
+    with listening(serving(ranker, index=engine, limits=limits)) as url:
+        answer = search(url, k=4, depth=3).json()
+        figures = httpx.get(f"{url}/metrics").text
+    assert (answer["found"], answer["partial"]) == (depth, False)
+    assert f'secondlook_documents_total{{ranker="tiny"}} {depth}.0' in figures
+    hits = answer["hits"]
+    assert {hit["first_rank"] for hit in hits[:depth]} == set(range(1, depth + 1))
+    assert None not in [hit["score"] for hit in hits[:depth]]
+    assert [hit["first_rank"] for hit in hits[depth:]] == list(range(depth + 1, 5))
+    for name in ("score", "raw_score", "final_score"):
+        assert {hit[name] for hit in hits[depth:]} == {None}
+
+
 def test_a_fused_ranker_ranks_as_rerank_does(ranker, engine):
     fused = type(ranker)(
         ranker.settings.model_copy(update={"fusion": FusionSettings(weight=0.9)}),

@@ -37,6 +37,18 @@ def test_hits_know_where_they_were_before_re_ranking(folder, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_hits_below_the_depth_follow_as_they_stood(folder):
+    found = search(folder / "index", "cape river sea", k=4, ranker=folder / "ranker", depth=2)
+    assert {hit.first_rank for hit in found.hits[:2]} == {1, 2}
+    assert all(hit.raw_score is not None for hit in found.hits[:2])
+    below = found.hits[2:]
+    assert [(hit.rank, hit.first_rank) for hit in below] == [(3, 3), (4, 4)]
+    assert [hit.document for hit in below] == [hit.document for hit in found.first_stage[2:]]
+    assert {(hit.score, hit.raw_score, hit.final_score) for hit in below} == {(None, None, None)}
+    assert found.summary().splitlines()[3].endswith("not re-ranked")
+    assert found.to_list()[3]["score"] is None
+
+
 def test_nothing_found_is_an_empty_result(folder):
     assert search(folder / "index", "zebra").to_list() == []
 

@@ -95,7 +95,7 @@ def _moved(ranks: int) -> tuple[str, str]:
 def _cell(hit: SearchHit, snippet: Snippet) -> Text:
     from rich.text import Text
 
-    head = Text.assemble((hit.document.id, "bold"), f"  {hit.score:.3f}")
+    head = Text.assemble((hit.document.id, "bold"), f"  {hit.shown_score}")
     if hit.first_rank is not None:
         head.append("  ").append(*_moved(hit.first_rank - hit.rank))
     shown = Text(snippet.text)

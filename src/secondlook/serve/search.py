@@ -43,7 +43,9 @@ class SearchRequest(BaseModel):
     k: int = Field(10, ge=1, le=1000)
     """How many hits to give back."""
     depth: int = Field(100, ge=1, le=1000)
-    """How many hits of the first stage the ranker sees."""
+    """How many hits of the first stage the ranker is given, at most as many documents as the server
+    ranks at once. Where `k` is larger, the hits below follow in the first stage's order, without a
+    score."""
     explain: bool = False
     """Why the first hits scored as they did (10, unless the server was set otherwise); takes a
     multiple of the time, and what is not ready at the deadline is left out."""
@@ -85,7 +87,7 @@ class SearchHit(BaseModel):
     id: str
     rank: int
     score: Unit | None
-    """The relevance score, from 0 to 1; none where the deadline came first."""
+    """The relevance score, from 0 to 1; none below `depth`, and where the deadline came first."""
     raw_score: float | None
     """What the ranker ranks by."""
     final_score: float | None
@@ -154,9 +156,9 @@ class ExplainAnswer(BaseModel):
 async def search(request: Request, body: SearchRequest, seconds: Deadline = None) -> SearchAnswer:
     """Find the best hits of the index, and rank them.
 
-    Every hit has both ranks and both scores. Where the deadline came before the last score, hits
-    without one stand last, in the first stage's order, and the answer is `partial`. An index with
-    vectors chooses then what is scored (`cascade`).
+    Every hit down to `depth` has both ranks and both scores. Where the deadline came before the
+    last score, hits without one stand below those, in the first stage's order, and the answer is
+    `partial`. An index with vectors chooses then what is scored (`cascade`).
     """
     return await unless_gone(request.receive, _search(request, body, seconds))
 
@@ -172,7 +174,8 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
     began = time.monotonic()
     found, texts = await serving.first_look(query, max(body.k, body.depth), until, options)
     between = time.monotonic()
-    look = await serving.second_stage.score(name, query, texts, until, indexed=True)
+    candidates = texts[: min(body.depth, serving.limits.documents)]
+    look = await serving.second_stage.score(name, query, candidates, until, indexed=True)
     took = time.monotonic() - between
     jot(request, body.query, look)
     hits = _hits(found, texts, look, body.k)
@@ -194,7 +197,7 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
         id=request.state.visit.id,
         model=look.name,
         hits=hits,
-        found=len(texts),
+        found=len(candidates),
         score_meaning=look.ranker.score_meaning,
         partial=look.outcome.partial,
         by_vectors=look.by_vectors,
@@ -243,34 +246,38 @@ def _wire(marks: list[Mark]) -> list[WordMark]:
 
 
 def _hits(found: Ranking, texts: list[Document], look: SecondLook, k: int) -> list[SearchHit]:
+    """The first texts were scored; those below the depth follow as they stand."""
     outcome, scores = look.outcome, look.relevance_scores.tolist()
+    depth = len(outcome.scored)
     places = {document.id: place for place, document in enumerate(texts)}
     scored = np.flatnonzero(outcome.scored)
     first = Ranking(found.query_id, tuple(found.hits[place] for place in scored))
     final = second_look(first, outcome.scores[scored], look.ranker.fusion)
     order: list[tuple[int, float | None]]
     order = [(places[hit.doc_id], hit.score) for hit in final.hits]
-    rest = look.cascade or range(len(texts))
+    rest = look.cascade or range(depth)
     order += [(place, None) for place in rest if not outcome.scored[place]]
+    order += [(place, None) for place in range(depth, len(texts))]
     hits = []
     for rank, (place, final_score) in enumerate(order[:k], start=1):
         document = texts[place]
-        start, end = outcome.passages[place]
-        hits.append(
-            SearchHit(
-                id=document.id,
-                rank=rank,
-                score=None if final_score is None else scores[place],
-                raw_score=None if final_score is None else float(outcome.scores[place]),
-                final_score=final_score,
-                first_rank=place + 1,
-                first_score=found.hits[place].score,
-                title=document.title,
-                text=document.text,
-                passage=Passage(start=start, end=end, text=document.text[start:end])
-                if outcome.windows[place] > 1
-                else None,
-                cut_tokens=int(outcome.cut[place]),
-            )
+        hit = SearchHit(
+            id=document.id,
+            rank=rank,
+            score=None,
+            raw_score=None,
+            final_score=final_score,
+            first_rank=place + 1,
+            first_score=found.hits[place].score,
+            title=document.title,
+            text=document.text,
+            cut_tokens=0,
         )
+        if final_score is not None:
+            hit.score, hit.raw_score = scores[place], float(outcome.scores[place])
+            hit.cut_tokens = int(outcome.cut[place])
+            if outcome.windows[place] > 1:
+                start, end = outcome.passages[place]
+                hit.passage = Passage(start=start, end=end, text=document.text[start:end])
+        hits.append(hit)
     return hits

@@ -26,8 +26,9 @@ class SearchHit:
 
     rank: int
     document: Document
-    score: float
-    """With a re-ranker its relevance score, from 0 to 1, as the server gives it."""
+    score: float | None
+    """With a re-ranker its relevance score, from 0 to 1, as the server gives it; None below the
+    depth, where nothing was re-ranked."""
     first_rank: int | None = None
     """Before re-ranking; None without a re-ranker, as the following ones are."""
     first_score: float | None = None
@@ -37,6 +38,11 @@ class SearchHit:
     """That the order is by, after score fusion."""
     passage: tuple[int, int] | None = None
     """Where the best window of a document in windows begins and ends, in characters."""
+
+    @property
+    def shown_score(self) -> str:
+        """The score for people."""
+        return "not re-ranked" if self.score is None else f"{self.score:.3f}"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; what there is none of is left out."""
@@ -82,7 +88,7 @@ class SearchResult:
 
     def summary(self) -> str:
         """A line for each hit: rank, id and score."""
-        return "\n".join(f"{hit.rank}. {hit.document.id}  {hit.score:.3f}" for hit in self.hits)
+        return "\n".join(f"{hit.rank}. {hit.document.id}  {hit.shown_score}" for hit in self.hits)
 
 
 def search(
@@ -97,6 +103,7 @@ def search(
 ) -> SearchResult:
     """The top `k` documents for a query; a re-ranker re-ranks the first `depth` candidates.
 
+    Where `k` is larger, the candidates below the depth follow in the order they had.
     `by` is "bm25", "vectors" or "hybrid"; by default as the index was tuned to be searched, or
     hybrid where it has vectors and was not tuned. `options` are filters, parameters and routing
     for an attached index.
@@ -110,7 +117,7 @@ def search(
     asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    reranked = None if ranker is None else _reranked(ranker, asked, first, engine, k)
+    reranked = None if ranker is None else _reranked(ranker, asked, first, engine, k, depth)
     went_by = engine.choice.by if isinstance(engine, HybridIndex) else "bm25"
     return SearchResult(query, top, reranked, engine.card.analyzer, went_by)
 
@@ -126,7 +133,7 @@ def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
 
 
 def _reranked(
-    source: str | Path, query: Query, first: Ranking, corpus: Index, k: int
+    source: str | Path, query: Query, first: Ranking, corpus: Index, k: int, depth: int
 ) -> tuple[SearchHit, ...]:
     from secondlook.rank import second_look
     from secondlook.rank.present import fetch_present, still_there
@@ -138,12 +145,13 @@ def _reranked(
     first = still_there(first, found)
     texts = [found[hit.doc_id] for hit in first.hits]
     stored = stored_scorer_of(corpus, source)
-    scores, passages = _scores(ranker, [(query, text) for text in texts], stored)
+    pairs = [(query, text) for text in texts[:depth]]
+    scores, passages = _scores(ranker, pairs, stored)
     relevance = ranker.relevance(scores)
     places = {hit.doc_id: place for place, hit in enumerate(first.hits)}
     hits = []
-    final = second_look(first, scores, ranker.fusion)
-    for rank, hit in enumerate(final.hits[:k], start=1):
+    final = second_look(first.top(depth), scores, ranker.fusion)
+    for rank, hit in enumerate(final.hits, start=1):
         place = places[hit.doc_id]
         hits.append(
             SearchHit(
@@ -157,7 +165,10 @@ def _reranked(
                 passage=passages[place],
             )
         )
-    return tuple(hits)
+    below = zip(first.hits[depth:], texts[depth:], strict=True)
+    for rank, (hit, text) in enumerate(below, start=len(hits) + 1):
+        hits.append(SearchHit(rank, text, None, first_rank=rank, first_score=hit.score))
+    return tuple(hits[:k])
 
 
 def _scores(
