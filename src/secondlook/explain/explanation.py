@@ -9,7 +9,7 @@ from secondlook.explain.findings import Findings
 from secondlook.explain.page import page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(Findings):
     """Why a pair scored as it did."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Standing:
     """What the final score is the sum of: each stage's share."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """Why a pair scored as it did, in figures."""
 
@@ -78,20 +78,20 @@ class Findings:
     """As the ranker ranks by it."""
     shown: float
     """The relevance score, from 0 to 1."""
-    parts: Mapping[str, float]
+    parts: Mapping[str, float] = field(default_factory=dict)
     """What the score is the sum of, where the form of the ranker has parts and the score is that of
     one window."""
-    cut: int
+    cut: int = 0
     """How many of the document's tokens the ranker did not see."""
-    cut_query: int
+    cut_query: int = 0
     """How many of the query's."""
     windows: tuple[WindowScore, ...]
     """The parts a long document was scored by; one for a short one."""
-    window: int
+    window: int = 0
     """Which of them words and attention are of: the best, or the first where only that counts."""
     query_words: tuple[Word, ...]
     document_words: tuple[Word, ...]
-    attention: tuple[AttentionMap, ...]
+    attention: tuple[AttentionMap, ...] = ()
     """As the ranker scores, then with STRM the other way round where that looks different; empty
     where there is none to see."""
     attention_note: str = ""

@@ -104,22 +104,22 @@ def explain(
     elif layer is not None or head is not None:
         raise SecondlookError(_NO_ATTENTION)
     return Explanation(
-        query,
-        document,
-        float(scored.scores[0]),
-        float(ranker.relevance(scored.scores)[0]),
-        parts,
-        int(scored.cut[0]),
-        int(scored.cut_query[0]),
-        tuple(
+        query=query,
+        document=document,
+        score=float(scored.scores[0]),
+        shown=float(ranker.relevance(scored.scores)[0]),
+        parts=parts,
+        cut=int(scored.cut[0]),
+        cut_query=int(scored.cut_query[0]),
+        windows=tuple(
             WindowScore(window.start, window.end, float(score))
             for window, score in zip(windows, scores, strict=True)
         ),
-        best,
-        query_words,
-        document_words,
-        attention,
-        note,
+        window=best,
+        query_words=query_words,
+        document_words=document_words,
+        attention=attention,
+        attention_note=note,
     )
 
 
@@ -152,19 +152,14 @@ def _explain_remote(
     if len(words) > _MOST_WORDS:
         note += f" Only the first {_MOST_WORDS} of {len(words):,} words were left out in turn."
     return Explanation(
-        query.text,
-        document.text,
-        score,
-        float(ranker.relevance(np.array([score], np.float32))[0]),
-        {},
-        0,
-        0,
-        (WindowScore(0, len(document.text), score),),
-        0,
-        query_words,
-        document_words,
-        (),
-        note,
+        query=query.text,
+        document=document.text,
+        score=score,
+        shown=float(ranker.relevance(np.array([score], np.float32))[0]),
+        windows=(WindowScore(0, len(document.text), score),),
+        query_words=query_words,
+        document_words=document_words,
+        attention_note=note,
     )
 
 
