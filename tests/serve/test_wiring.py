@@ -7,6 +7,7 @@ import threading
 import xml.etree.ElementTree as ET
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from shutil import copytree
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from command_line import in_process
 from graphs import sum_of_ids
 from secondlook.errors import BackendProblem
 from secondlook.model.checkpoint import open_checkpoint, write_settings
+from secondlook.score.export_folder import weights_beside
 from served import QUERY, TEXTS
 
 IDS = {"connectors": "connector_id", "model_groups": "model_group_id", "models": "model_id"}
@@ -197,4 +199,8 @@ def test_vespa_refuses_what_a_rank_profile_cannot_build(tmp_path, exported):
     bare = tiny.save(tiny.classifier(), tmp_path / "bare")
     with pytest.raises(BackendProblem, match="secondlook export"):
         wire("vespa", tmp_path / "out", "--ranker", bare)
+    large = copytree(exported, tmp_path / "large")
+    weights_beside(next(large.rglob("*.onnx"))).touch()
+    with pytest.raises(BackendProblem, match="one file"):
+        wire("vespa", tmp_path / "out", "--ranker", large)
     assert not Path(tmp_path / "out").exists()

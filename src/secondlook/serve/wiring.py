@@ -151,6 +151,11 @@ def vespa(source: Path) -> tuple[dict[str, str], Path]:
             f"{source} has no ONNX export; make one with: secondlook export {source} --to onnx"
         )
     check_fresh(export, checkpoint)
+    if export.files != [export.graph]:
+        raise BackendProblem(
+            f"{source} has its weights beside its ONNX graph, which is above 1.5 GB: a package for "
+            "Vespa holds one file. Take a smaller re-ranker, or secondlook serve"
+        )
     tokenizer = read_tokenizer(checkpoint.folder)
     start, separator = _frame(tokenizer)
     whole = settings.max_length
