@@ -1,3 +1,6 @@
+import os
+from threading import Thread
+
 import pytest
 from typer.testing import CliRunner
 
@@ -38,6 +41,21 @@ def test_a_run_keeps_its_tag(tmp_path):
         (tmp_path / "run").write_text(without)
         convert("run", tmp_path / "run", tmp_path / "new.trec")
         assert data.run_tag(tmp_path / "new.trec") == "secondlook"
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    reading, writing = os.pipe()
+    lines = "".join(f"q{number} Q0 d 1 2.5 tag\n" for number in range(20_000))
+
+    def write():
+        with os.fdopen(writing, "w") as pipe:
+            pipe.write(lines)
+
+    Thread(target=write, daemon=True).start()
+    with os.fdopen(reading):
+        convert("run", f"/dev/fd/{reading}", tmp_path / "out.trec", "--from", "trec")
+    read = [ranking.query_id for ranking in data.read_run(tmp_path / "out.trec")]
+    assert read == [f"q{number}" for number in range(20_000)]
 
 
 def test_formats_can_be_named(tmp_path):

@@ -42,6 +42,7 @@ def convert(
         data.write_qrels(target, data.read_qrels(source, source_format), target_format)
     else:
         rankings = track(data.read_run(source, source_format), "converting", "rankings")
-        tag = data.run_tag(source, source_format) or "secondlook"
-        data.write_run(target, rankings, target_format, tag)
+        # A pipe can be read only once, and the tag is read before the rankings.
+        tag = data.run_tag(source, source_format) if Path(source).is_file() else None
+        data.write_run(target, rankings, target_format, tag or "secondlook")
     return Path(target)
