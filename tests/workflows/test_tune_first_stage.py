@@ -76,8 +76,13 @@ def test_an_index_or_a_backup_beside_the_corpus_is_not_the_corpus(tuning, tmp_pa
         data / "queries.jsonl",
     )
     moved.claim()
+    (data / "qrels").mkdir(exist_ok=True)
+    (data / "qrels" / "train.tsv~").write_text("")
+    moved.claim()
     (data / "corpus.jsonl").rename(data / "corpus.tsv.gz")
     assert file_of(data, "corpus") == data / "corpus.tsv.gz"
+    (data / "queries.jsonl").rename(data / "queries.trec")
+    assert file_of(data, "queries") == data / "queries.trec", "its content tells the format"
 
 
 def answer(by):

@@ -107,7 +107,7 @@ def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
 
 def _given(folder: Path) -> tuple[Judged, Judged, Judged]:
     """The judgments of train, dev and test; empty where there are none."""
-    found = _files(folder)
+    found = split_files(folder)
     if "train" not in found:
         raise SecondlookError(
             f"{folder / 'qrels'} has no train.tsv; `tune` learns from judged queries: put all you "
@@ -119,7 +119,7 @@ def _given(folder: Path) -> tuple[Judged, Judged, Judged]:
     return train, dev, test
 
 
-def _files(folder: Path) -> dict[str, Path]:
+def split_files(folder: Path) -> dict[str, Path]:
     """The files of the splits by their names; an editor's backups beside them are none."""
     found: dict[str, Path] = {}
     for path in sorted((folder / "qrels").glob("*")):
@@ -166,7 +166,9 @@ def add_judged(made: Path, judged: Path) -> None:
     Called again it changes nothing.
     """
     found = {
-        name: read_qrels(path) for name, path in _files(judged).items() if name in ("dev", "test")
+        name: read_qrels(path)
+        for name, path in split_files(judged).items()
+        if name in ("dev", "test")
     }
     held = {query_id for qrels in found.values() for query_id in qrels}
     if not held:

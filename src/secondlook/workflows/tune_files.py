@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 _ENDINGS = frozenset({".jsonl", ".json", ".tsv", ".txt", ".xml", ".cbor"})
-"""Of texts in the formats that can be read; each may be compressed."""
+"""The usual ones of texts in the formats that can be read; each may be compressed."""
 
 
 class TuneFiles:
@@ -127,10 +127,14 @@ def file_of(folder: Path, name: str) -> Path:
 
 
 def files_of(folder: Path, name: str) -> list[Path]:
-    """The files of this name; folders, such as an index beside its corpus, and backups are none."""
-    return [
+    """The files of this name: those with a usual ending, else any.
+
+    A backup beside the file is none of them, nor is a folder, such as an index.
+    """
+    named = [path for path in sorted(folder.glob(f"{name}.*")) if path.is_file()]
+    usual = [
         path
-        for path in sorted(folder.glob(f"{name}.*"))
-        if path.is_file()
-        and path.name.removesuffix(".gz").removesuffix(".zst").removeprefix(name) in _ENDINGS
+        for path in named
+        if path.name.removesuffix(".gz").removesuffix(".zst").removeprefix(name) in _ENDINGS
     ]
+    return usual or named  # formats are told by content

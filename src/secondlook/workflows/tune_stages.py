@@ -80,6 +80,7 @@ class Tuning(TuneFiles):
 
         What the data folder lacks is said here, too.
         """
+        from secondlook.data.splits import split_files
         from secondlook.workflows.claim import CONTENTS, claim, contents
 
         split, made_of = self.qrels("train"), self.results / "made" / "qrels" / "train.tsv"
@@ -94,7 +95,7 @@ class Tuning(TuneFiles):
             "expander": (self.expander, split),
             "overlap": (self.overlap, split),
         }
-        judged = [*files_of(self.data, "queries"), *(self.data / "qrels").glob("*.t*")]
+        judged = [*files_of(self.data, "queries"), *split_files(self.data).values()]
         corpus = [] if self.given_index else [file_of(self.data, "corpus")]
         for name, paths, made in (
             ("the corpus", corpus, retrieved),
