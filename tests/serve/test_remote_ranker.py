@@ -143,6 +143,19 @@ def test_a_folder_that_keeps_no_scores_is_refused_at_the_start(tmp_path, monkeyp
     serving(remote_ranker(Service(), None, "https://rank.example/v2/rerank#cache=off"))
 
 
+def test_kept_scores_that_cannot_be_read_are_no_failure_of_the_service(ranker, monkeypatch):
+    served = serving(ranker)
+
+    def unreadable(digests):
+        raise Unwritable("scores.sqlite: disk I/O error")
+
+    monkeypatch.setattr(ranker.client.open_cache(), "get", unreadable)
+    with listening(served) as url:
+        [warning] = rerank(url).json()["meta"]["warnings"]
+    assert warning.startswith("partial: the kept scores cannot be read")
+    assert not served.queues["tiny"].breaker.failing
+
+
 def test_a_limit_of_requests_per_minute_is_no_failure_of_the_service(service, tmp_path):
     address = "https://rank.example/v2/rerank#requests_per_minute=1,attempts=1"
     served = serving(remote_ranker(service, tmp_path, address))

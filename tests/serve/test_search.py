@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from secondlook import Document, Query
+from secondlook.errors import CheckpointProblem
 from secondlook.model.settings import FusionSettings
 from secondlook.rank.searcher import Searcher
 from secondlook.serve.breaker import Breaker
@@ -120,9 +121,21 @@ def test_an_explainer_is_asked_for_the_hits_that_are_shown(ranker, engine):
     with listening(serving(ranker, index=engine, explainer=Explainer())) as url:
         hits = search(url, k=2, explain=True).json()["hits"]
         assert [hit["explanation"] for hit in hits] == [{"words": h["text"].split()} for h in hits]
+        [scored, below] = search(url, k=2, depth=1, explain=True).json()["hits"]
+        assert (scored["explanation"] is None, below["explanation"]) == (False, None)
         assert search(url).json()["hits"][0]["explanation"] is None
     with listening(serving(ranker, index=engine)) as url:
         assert search(url, explain=True).status_code == 422
+
+
+def test_a_ranker_that_cannot_be_explained_is_no_reason_to_ask_again(ranker):
+    class Explainer:
+        def explain(self, ranker, query, document, should_stop, until):
+            raise CheckpointProblem("no attention to look at")
+
+    with listening(serving(ranker, explainer=Explainer())) as url:
+        answer = httpx.post(f"{url}/v1/explain", json={"query": "tide", "text": "a river"})
+    assert (answer.status_code, answer.headers.get("retry-after")) == (500, None)
 
 
 def test_nothing_found_is_an_answer(ranker, engine):

@@ -73,6 +73,6 @@ _MEANINGS = {
     424: "The ranker failed.",
     429: "Too much waits, or this client asks too often: try again in `Retry-After` seconds.",
     500: "The ranker failed.",
-    503: "The search engine failed, or the server is about to stop.",
+    503: "The search engine or a remote re-ranker failed, or the server is about to stop.",
     504: "The search engine, or the explanation, did not come in time.",
 }

@@ -95,7 +95,7 @@ class RemoteQueue:
             raise _NotScored("the scores on disk were late", "timeout") from error
         except SecondlookError as error:
             LOGGER.error("no kept scores", extra={"facts": {"problem": str(error)}})
-            return None
+            raise _NotScored("the kept scores cannot be read", type(error).__name__) from error
 
     async def _asked(self, pairs: Sequence[Pair], until: float) -> NDArray[np.float32]:
         """The service's scores; the breaker is told how it went."""

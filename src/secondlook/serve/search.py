@@ -13,6 +13,7 @@ from secondlook.errors import WrongArgument
 from secondlook.explain import Mark
 from secondlook.rank.fusion import second_look
 from secondlook.retrieve.search_options import SearchOptions
+from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.serve.api_shapes import ApiShape
 from secondlook.serve.asking import Deadline, jot, serving_of
 from secondlook.serve.body import StrictRoute
@@ -189,7 +190,8 @@ async def _search(request: Request, body: SearchRequest, seconds: float | None) 
                 hit.marks = _wire(marks)
     if body.explain:
         by_id = {one.id: one for one in texts}
-        shown = [by_id[hit.id] for hit in hits[: serving.limits.explained_hits]]
+        first = hits[: serving.limits.explained_hits]
+        shown = [by_id[hit.id] for hit in first if hit.score is not None]  # unscored ones are last
         explained = await serving.explain(look.ranker, query, shown, until)
         for hit, one in zip(hits, explained.said, strict=False):
             hit.explanation = one
@@ -225,8 +227,10 @@ async def explain(
     document = Document("", body.text, body.title)
     work = serving.explain(ranker, query, [document], serving.until(seconds))
     explained = await unless_gone(request.receive, work)
-    if explained.failure is not None:
+    if explained.failure is not None and isinstance(ranker, RemoteRanker):  # it may answer later
         raise Refused(503, explained.failure, retry_after=1)
+    if explained.failure is not None:
+        raise Refused(500, explained.failure)
     if not explained.said:
         raise Refused(504, "explaining took longer than the deadline; ask of a shorter text", 1)
     return ExplainAnswer(id=request.state.visit.id, model=name, explanation=explained.said[0])
