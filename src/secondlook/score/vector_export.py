@@ -119,7 +119,7 @@ def _exporting(export: Export, checkpoint: Checkpoint, network: Network) -> Iter
     from secondlook.model.onnx_graph import write_onnx
 
     with replacing_export(export, fingerprint(checkpoint)) as made, TemporaryDirectory() as scratch:
-        graph = Path(scratch) / f"{export.part}.onnx"
+        graph = Path(scratch) / made.graph.with_suffix(".onnx").name
         write_onnx(network, graph)
         write_graph(graph, made)
         yield made
