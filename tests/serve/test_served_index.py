@@ -77,6 +77,34 @@ def test_replaced_again_and_again_under_load_no_search_fails(ranker, tmp_path):
     assert found(index) == ["tide 8"]
 
 
+def test_replaced_once_more_while_the_next_index_is_opened_a_search_is_answered():
+    class Replaced(Engine):
+        def fetch(self, doc_ids):
+            nonlocal version
+            version += 1
+            raise IndexProblem("it holds another corpus than when it was opened")
+
+    version, last = 0, Engine([Document("d", "tide")])
+    engines = [Replaced([Document("d", "old tide")]) for _ in range(3)]
+    index = ServedIndex(lambda: [*engines, last][version], lambda: version)
+    assert found(index) == ["tide"]
+    assert version == 3
+
+
+def test_an_index_that_nothing_replaces_fails_at_once():
+    class Damaged(Engine):
+        asked = 0
+
+        def retrieve(self, queries, k):
+            self.asked += 1
+            raise IndexProblem("its parts do not belong together")
+
+    damaged = Damaged([Document("d", "tide")])
+    with pytest.raises(IndexProblem):
+        ServedIndex(lambda: damaged, lambda: 1).look(TIDE, 1)
+    assert damaged.asked == 1
+
+
 def test_a_folder_that_was_broken_leaves_the_old_index(ranker, tmp_path):
     folder = tmp_path / "index"
     build(folder, "the old tide")

@@ -27,6 +27,9 @@ T = TypeVar("T")
 _REPLACING = 0.1
 """Seconds to wait for a folder that is being replaced: for a moment there is none."""
 
+_TRIES = 4
+"""Of one search: the folder may be replaced again while the next index is opened."""
+
 _NO_OPTIONS = SearchOptions()
 
 
@@ -111,15 +114,16 @@ class ServedIndex:
         answers.
         """
         self._reopen_if_replaced(wait=self._current is None)
-        before = self._current
-        try:
-            return self._look(query, depth, options)
-        except (IndexProblem, MissingDocument):
-            time.sleep(_REPLACING)
-            self._reopen_if_replaced(wait=True)
-            if self._current is before:
-                raise
-            return self._look(query, depth, options)
+        for _ in range(_TRIES - 1):
+            before = self._current
+            try:
+                return self._look(query, depth, options)
+            except (IndexProblem, MissingDocument):
+                time.sleep(_REPLACING)
+                self._reopen_if_replaced(wait=True)
+                if self._current is before and self._version() is not None:
+                    raise  # nothing new came
+        return self._look(query, depth, options)
 
     def use(self, work: Callable[[Index], T]) -> T:
         """What `work` makes of the index of now, which stays open until then."""
