@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 
 from secondlook.analyze import ANALYZERS, analyzer
@@ -50,6 +52,23 @@ def test_texts_without_spaces_match_by_neighbouring_characters():
     assert cjk.terms("北京大学 GPU 猫") == ["北京", "京大", "大学", "gpu", "猫"]
     assert list(cjk.spans("x北京大")) == [(0, 1, "x"), (1, 3, "北京"), (2, 4, "京大")]
     assert set(cjk.terms("大学")) <= set(cjk.terms("我在北京大学学习"))
+
+
+def test_width_and_spelling_of_characters_make_no_difference():
+    cjk = analyzer("cjk")
+    wide_ntt, wide_123 = "\uff2e\uff34\uff34", "\uff11\uff12\uff13"
+    assert cjk.terms(f"{wide_ntt}ドコモ {wide_123} ﾃﾚﾋﾞ") == cjk.terms("NTTドコモ 123 テレビ")
+    assert cjk.terms("か\u3099くせい") == ["がく", "くせ", "せい"]
+    assert cjk.terms(normalize("NFD", "한국어")) == ["한국", "국어"]
+    assert list(cjk.spans(wide_ntt)) == [(0, 3, "ntt")]
+
+
+def test_vowel_signs_belong_to_their_word():
+    plain = analyzer("none")
+    assert plain.terms("हिन्दी भाषा की किताब") == ["हिन्दी", "भाषा", "की", "किताब"]
+    assert plain.terms("বাংলা ভাষা") == ["বাংলা", "ভাষা"]
+    assert plain.terms("l'eau 1,000.5 U.S. u\u0308ber") == ["l'eau", "1,000.5", "u.s", "über"]
+    assert analyzer("arabic").terms("كِتَابٌ") == analyzer("arabic").terms("كتاب")
 
 
 def test_an_unknown_language_is_refused_with_the_nearest():

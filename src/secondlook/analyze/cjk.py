@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from secondlook.analyze.words import lower
 
@@ -16,21 +17,22 @@ _RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W{_CJK}]+")
 class CjkAnalyzer:
     """Chinese, Japanese and Korean: every two neighbouring characters are a term, as in Lucene.
 
-    A character that stands alone is a term by itself; other scripts are lower-cased words.
+    A character that stands alone is a term by itself; other scripts are lower-cased words. Full and
+    half width are the same, and so are characters written as one or with a mark of their own.
     """
 
     opensearch: str | None = "cjk"
 
     def terms(self, text: str) -> list[str]:
         """The index terms of a text, in order, repeats included."""
-        return [term for _, _, term in self.spans(text)]
+        return [term for _, _, term in self.spans(normalize("NFKC", text))]
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Start, end and term of every indexed word or pair of characters; pairs overlap."""
         for run in _RUN.finditer(text):
             start, end = run.span()
             if run["cjk"] is None:
-                yield start, end, lower(run.group())
+                yield start, end, lower(normalize("NFKC", run.group()))
                 continue
             for at in range(start, max(start + 1, end - 1)):
                 pair = text[at : min(at + 2, end)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 import Stemmer
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 # letters and a comma or a full stop between digits do not end a word.
 _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:['’.]\w+)*")
 
-# The same with accents that are characters of their own ("u" and a diaeresis for "ü").
-_ACCENTED = re.compile(r"\d+(?:[.,]\d+)+|[\w\u0300-\u036f]+(?:['’.][\w\u0300-\u036f]+)*")
+# The same with marks that are characters of their own: accents ("u" and a diaeresis for "ü"), the
+# vowel signs of Hindi, Tamil or Thai and the joiner between them. For Python these end a word.
+_MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if category(chr(code))[0] == "M")
+_IN_WORD = rf"[\w\u200d{_MARKS}]"
+_MARKED = re.compile(rf"\d+(?:[.,]\d+)+|{_IN_WORD}+(?:['’.]{_IN_WORD}+)*")
 
 _MOST_WORDS_REMEMBERED = 1_000_000
 
@@ -30,7 +33,7 @@ class WordAnalyzer:
         self,
         term_of: Callable[[str], str],
         opensearch: str | None = None,
-        word: re.Pattern[str] = _ACCENTED,
+        word: re.Pattern[str] = _MARKED,
     ) -> None:
         self.opensearch = opensearch
         self._word = word
