@@ -147,6 +147,29 @@ def test_what_cannot_be_read_says_what_could(index, ranker):
         ranker.rerank(["a tide"], {"other": {"d1": 1.0}}, index)
 
 
+def test_tables_are_refused_where_files_would_be():
+    pd = pytest.importorskip("pandas")
+
+    def qrels(*grades):
+        return sl.load_qrels(pd.DataFrame({"qid": "1", "docno": "d", "label": grades}))
+
+    assert qrels(1.0, 1.0) == {"1": {"d": 1}}
+    for grades, problem in (
+        ((0.7,), "a whole number, not 0.7"),
+        ((float("nan"),), "a whole number, not nan"),
+        ((0, 1), "query '1' has 0 and 1 for document 'd'"),
+    ):
+        with pytest.raises(sl.SecondlookError, match=problem):
+            qrels(*grades)
+    twice = pd.DataFrame({"qid": "1", "docno": "d", "score": [3.0, 1.0]})
+    with pytest.raises(sl.SecondlookError, match=r"has 3\.0 and 1\.0"):
+        sl.Run.of(twice)
+    for texts, problem in ((["a", "b"], "more than one text"), (["a", None], "has no text")):
+        with pytest.raises(sl.SecondlookError, match=problem):
+            sl.load_queries(pd.DataFrame({"qid": "1", "query": texts}))
+    assert len(sl.load_queries(pd.DataFrame({"qid": ["1", "1"], "query": ["a", "a"]}))) == 1
+
+
 def test_only_the_top_candidates_are_scored_and_the_others_stay_below(index, ranker):
     bm25 = index.retrieve(TEXTS, k=6)
     shallow = ranker.rerank(TEXTS, bm25, index, depth=2)

@@ -12,6 +12,12 @@ def test_a_list_of_candidates_is_a_ranking(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_trec_run_with_a_tab_behind_the_query_is_no_list(tmp_path):
+    (tmp_path / "run").write_text("q1\tQ0 d1 1 2.0 tag\n")
+    [ranking] = read_run(tmp_path / "run")
+    assert [(hit.doc_id, hit.score) for hit in ranking.hits] == [("d1", 2.0)]
+
+
 def test_a_document_that_stands_twice_is_refused(tmp_path):
     path = tmp_path / "pool.tsv"
     path.write_text("q1\tb a b\n")

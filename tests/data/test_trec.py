@@ -58,6 +58,8 @@ def test_classic_topics_give_their_titles(tmp_path):
         Query("051", "Airbus Subsidies"),
         Query("3", "a < b & c"),
     ]
+    microblog = "<top>\n<num> Number: MB051 </num>\n<query> government cuts </query>\n</top>\n"
+    assert list(read(data.read_queries, tmp_path, microblog)) == [Query("MB051", "government cuts")]
 
 
 def test_topics_in_xml_give_title_or_query_or_their_own_text(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secondlook.data.formats import read_qrels, read_queries, read_run
-from secondlook.errors import SecondlookError
+from secondlook.errors import MalformedInput, SecondlookError
 from secondlook.frames import column, dataframe, is_dataframe
 from secondlook.types import Hit, Query, Ranking
 
@@ -28,6 +28,7 @@ QrelsLike = str | Path | Mapping[str, Mapping[str, int]] | Any
 """A file or `irds:ID`; {query id: {document id: grade}}; or a DataFrame with the columns `qid` (or
 `query_id`), `docno` (or `docid`, `doc_id`) and `label` (or `relevance`, `grade`)."""
 
+_FRAME = "the DataFrame"
 _QUERY_ID = "qid", "query_id"
 _DOC_ID = "docno", "docid", "doc_id"
 _GRADE = "label", "relevance", "grade"
@@ -43,8 +44,7 @@ def load_queries(given: Queries, query_format: str = "auto") -> list[Query]:
     if isinstance(given, str | Path):
         return list(read_queries(given, query_format))
     if is_dataframe(given):
-        texts = column(given, "query texts", "query", "text")
-        given = dict(zip(_ids(given), map(str, texts), strict=True))
+        given = _texts(_ids(given), column(given, "query texts", "query", "text"))
     if isinstance(given, Mapping):
         return [Query(str(query_id), text) for query_id, text in given.items()]
     if not isinstance(given, Iterable):
@@ -86,11 +86,11 @@ def load_qrels(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
         return read_qrels(given, qrels_format)
     if is_dataframe(given):
         grades = column(given, "grades", *_GRADE)
-        return _nested(_ids(given), _documents(given), map(int, grades))
+        return _nested(_ids(given), _documents(given), map(_grade, grades))
     if not isinstance(given, Mapping):
         raise _unknown("judgments", given)
     return {
-        str(query): {str(doc_id): int(grade) for doc_id, grade in judged.items()}
+        str(query): {str(doc_id): _grade(grade) for doc_id, grade in judged.items()}
         for query, judged in given.items()
     }
 
@@ -130,8 +130,29 @@ def _nested(
 ) -> dict[str, dict[str, Any]]:
     nested: dict[str, dict[str, Any]] = {}
     for query, document, value in zip(queries, documents, values, strict=True):
-        nested.setdefault(query, {})[document] = value
+        kept = nested.setdefault(query, {}).setdefault(document, value)
+        if kept is not value and kept != value:
+            raise MalformedInput(
+                _FRAME, None, f"query {query!r} has {kept} and {value} for document {document!r}"
+            )
     return nested
+
+
+def _texts(query_ids: list[str], texts: Iterable[Any]) -> dict[str, str]:
+    """A query may stand in many rows, as in a table of results, with one text."""
+    known: dict[str, str] = {}
+    for query_id, text in zip(query_ids, texts, strict=True):
+        if not isinstance(text, str):
+            raise MalformedInput(_FRAME, None, f"query {query_id!r} has no text, but {text!r}")
+        if known.setdefault(query_id, text) != text:
+            raise MalformedInput(_FRAME, None, f"query {query_id!r} has more than one text")
+    return known
+
+
+def _grade(given: Any) -> int:  # noqa: ANN401 - a number of any library
+    if not float(given).is_integer():  # nor is NaN
+        raise MalformedInput("the judgments", None, f"a grade must be a whole number, not {given}")
+    return int(float(given))
 
 
 def _unknown(what: str, given: object) -> SecondlookError:

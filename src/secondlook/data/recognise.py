@@ -31,7 +31,7 @@ class _Start:
         return len(words(self.line)) == width
 
 
-_LIST = re.compile(r"[^\t ]+\t[^\t ]+ [^\t]*")
+_LIST = re.compile(r"[^\t ]+\t(?!Q0 )[^\t ]+ [^\t]*")
 _PYSERINI = re.compile(r'\{\s*"(?:id|contents)"\s*:')
 _OUTLINE_PATH = re.compile(r"[a-z_]+wiki:\S+")
 

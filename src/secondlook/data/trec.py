@@ -36,7 +36,7 @@ _PRESERVE = "{http://www.w3.org/XML/1998/namespace}space"
 def read_queries(path: Path) -> Iterator[Query]:
     """Topics in the classic form (`<top>`, `<num>`, `<title>`), in XML, or as `qid<TAB>text`.
 
-    The query is the topic's title (in XML its `title`, else its `query`, else its bare text), as
+    The query is the topic's `title`, else its `query` (in XML else its bare text), as
     the field's baselines take it; description and narrative are left out. White space in a
     title is folded, unless the XML says `xml:space="preserve"`.
     """
@@ -165,7 +165,7 @@ def _classic_topic(path: Path, begun: int, text: str) -> Query:
         if not mark.group(1):
             end = following.start() if following else len(text)
             fields.setdefault(mark.group(2).lower(), _folded(text[mark.end() : end]))
-    title = fields.get("title")
+    title = fields.get("title", fields.get("query"))
     return _query(
         path,
         begun,
