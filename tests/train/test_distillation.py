@@ -8,6 +8,7 @@ import pytest
 
 from invented import DEEP_SEA, invent
 from secondlook import Hit, Query, Ranking, SecondlookError
+from secondlook.errors import VanishedDocuments
 from secondlook.train.distillation import (
     fitting_temperature,
     hard_candidates,
@@ -65,6 +66,20 @@ def test_groups_hold_texts_and_no_judgment():
     assert groups[0].teacher is None
     assert groups[0].documents[0].id == "d3"
     assert groups[0].ranks[0] == 1
+
+
+def test_candidates_that_left_a_live_index_are_passed_over():
+    class Live:
+        def fetch(self, doc_ids):
+            known = {doc.id: doc for doc in DEEP_SEA if doc.id != "d1"}
+            if "d1" in doc_ids:
+                raise VanishedDocuments(["d1"], "products", known)
+            return [known[name] for name in doc_ids]
+
+    pool = [ranking("q0", "d3", "d1", "d2"), ranking("q1", "d1", "d4")]
+    (group,) = unlabelled_groups(queries(2), pool, pool, Live(), 3)
+    assert [document.id for document in group.documents] == ["d3", "d2"]
+    assert group.ranks == (1, 3)
 
 
 def test_the_teachers_best_is_the_positive_and_its_ten_best_have_grades():

@@ -152,6 +152,9 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(folder):
     distilled(folder, max_steps=1)
     with pytest.raises(SecondlookError, match="was started with loss kl"):
         distilled(folder, max_steps=1, loss="margin_mse")
+    namesake = tiny.save(tiny.classifier(seed=6), folder / "better" / "teacher")
+    with pytest.raises(SecondlookError, match="was started with teacher folder"):
+        distilled(folder, max_steps=1, teacher=namesake)
     (folder / "log.jsonl").write_text('{"_id": "q1", "text": "a b"}\n')
     with pytest.raises(SecondlookError, match="other contents of the queries"):
         distilled(folder, max_steps=1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from secondlook.data.near_duplicates import clusters
 from secondlook.errors import SecondlookError
 from secondlook.evaluate.agreement import TOP
+from secondlook.rank.present import fetch_present
 from secondlook.train.groups import UNJUDGED, Group
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ def unlabelled_groups(
             continue
         ranks = {hit.doc_id: rank for rank, hit in enumerate(by_engine[query.id].hits, start=1)}
         chosen = hard_candidates(by_engine[query.id], by_student[query.id], k)
-        if len(chosen) > 1:
-            documents = tuple(corpus.fetch(chosen))
+        found = fetch_present(corpus, chosen)  # some may have left a live index since
+        documents = tuple(found[doc_id] for doc_id in chosen if doc_id in found)
+        if len(documents) > 1:
             labels = (UNJUDGED,) * len(documents)
             yield Group(
                 query, documents, labels, tuple(ranks[document.id] for document in documents)

@@ -67,12 +67,15 @@ class Distillation:
         from secondlook.workflows.claim import CONTENTS, claim
         from secondlook.workflows.teach import teacher_name
 
+        teacher, scored = self._folder("teacher"), self._groups("train", "scored")
+        taught_by = teacher if teacher.exists() else scored
         settings: dict[str, tuple[str | int | None, Path]] = {
             "student": (self.student, self._folder("untaught")),
             "student layers": (self.student_layers, self._folder("untaught")),
             "pool": (self.pool, self._run("pool")),
             "depth": (self.depth, self._groups("train", "candidates")),
-            "teacher": (teacher_name(self.teacher), self._groups("train", "scored")),
+            "teacher": (teacher_name(self.teacher), taught_by),
+            "teacher folder": (self._teacher_folder(), taught_by),
             **{
                 name: (str(getattr(self, name)), self._folder("taught"))
                 for name in ("loss", "epochs", "max_steps", "learning_rate", "seed")
@@ -84,6 +87,13 @@ class Distillation:
         }.items():
             settings[f"{CONTENTS}{name}"] = digest, self._run("pool")
         claim(self.results, settings)
+
+    def _teacher_folder(self) -> str | None:
+        """Where it lies: many are called `ranker`. None for a hub id, an address or an object."""
+        from pathlib import Path
+
+        folder = Path(self.teacher).expanduser() if isinstance(self.teacher, str) else None
+        return str(folder.resolve()) if folder and folder.is_dir() else None
 
     def _queries_digest(self) -> str:
         from hashlib import sha256
