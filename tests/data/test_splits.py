@@ -103,6 +103,12 @@ def test_backups_and_other_files_beside_the_splits_are_no_splits(tmp_path):
     assert read_qrels(empty / "qrels" / "test.tsv") == {"x1": {"d": 1}, "x2": {"d": 1}}
 
 
+def test_judgments_of_other_queries_are_refused(tmp_path):
+    made = folder(tmp_path, {"q1": "tide tables"}, train=["Q1", "Q2"])
+    with pytest.raises(SecondlookError, match=r"none of the 2 judged queries has a text.*'Q1'"):
+        read_splits(made)
+
+
 @pytest.mark.parametrize("second", ["test.txt", "test.tsv.gz"])
 def test_two_files_of_one_split_are_refused(tmp_path, second):
     data = given(tmp_path)

@@ -11,19 +11,27 @@ import numpy as np
 import pytest
 
 import tiny
-from secondlook.data import read_qrels, read_run
-from secondlook.model.checkpoint import layer_count, open_checkpoint
+from secondlook.data import read_qrels, read_queries, read_run, write_queries, write_run
+from secondlook.encode.settings import WindowSettings
+from secondlook.errors import SecondlookError
+from secondlook.model.checkpoint import (
+    changing_settings,
+    layer_count,
+    open_checkpoint,
+    write_settings,
+)
 from secondlook.retrieve.hybrid import FirstStageChoice, read_choice
 from secondlook.retrieve.vector_files import has_vectors
 from secondlook.score.ranker import Ranker
 from secondlook.train.budget import Clock
-from secondlook.types import Document, Query
+from secondlook.types import Document, Hit, Query, Ranking
 from secondlook.workflows.choose_first_stage import FirstStageResult
 from secondlook.workflows.index import build_index
+from secondlook.workflows.tune_budget import plan
 from secondlook.workflows.tune_files import file_of
 from secondlook.workflows.tune_first_stage import choose
 from secondlook.workflows.tune_form import cheapest, has_cross_attention, make_separate
-from secondlook.workflows.tune_results import write_tested
+from secondlook.workflows.tune_results import whole_documents, write_tested
 from secondlook.workflows.tune_stages import Tuning
 from secondlook.workflows.warm import warm
 
@@ -83,6 +91,31 @@ def test_an_index_or_a_backup_beside_the_corpus_is_not_the_corpus(tuning, tmp_pa
     assert file_of(data, "corpus") == data / "corpus.tsv.gz"
     (data / "queries.jsonl").rename(data / "queries.trec")
     assert file_of(data, "queries") == data / "queries.trec", "its content tells the format"
+
+
+def test_a_run_of_windows_is_measured_by_documents(tuning):
+    own = tuning.ranker("untuned")
+    write_run(
+        tuning.run("untuned", "dev"),
+        [Ranking.of("q0", [Hit("d1#1", 3.0), Hit("d0#0", 2.0), Hit("d1#0", 1.0)])],
+        tag="secondlook-raw",
+    )
+    assert whole_documents(tuning, "untuned", "dev") == tuning.run("untuned", "dev")
+    with changing_settings(own) as settings:
+        encode = settings.encode.model_copy(update={"windows": WindowSettings(length=5, stride=5)})
+        write_settings(own, settings.model_copy(update={"encode": encode}))
+    (ranking,) = read_run(whole_documents(tuning, "untuned", "dev"))
+    assert ranking.hits == (Hit("d1", 3.0), Hit("d0", 2.0))
+
+
+def test_an_index_that_finds_nothing_ends_with_what_to_look_at(tuning, tmp_path):
+    data = copytree(tuning.data, tmp_path / "foreign")
+    foreign = [Query(query.id, "прилив") for query in read_queries(data / "queries.jsonl")]
+    write_queries(data / "queries.jsonl", foreign)
+    (tuning.results / "plan.json").unlink()
+    copytree(tuning.results / "used", tuning.results / "qrels")
+    with pytest.raises(SecondlookError, match="finds nothing for validation queries such as"):
+        plan(replace(tuning, data=data))
 
 
 def answer(by):

@@ -82,6 +82,11 @@ def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
     dev = {query: grades for query, grades in dev.items() if query not in test}
     judged = {**train, **dev, **test}
     texts = {query.id: query.text for query in read_queries(folder) if query.id in judged}
+    if judged and not texts:
+        raise SecondlookError(
+            f"{folder}: none of the {len(judged):,} judged queries has a text: the judgments name "
+            f"{next(iter(judged), None)!r}, for example; look whether both files have the same ids"
+        )
     alike = clusters({query: texts.get(query, "") for query in judged})
     repeats = _repeats({"train": train, "dev": dev, "test": test}, texts, alike)
     if repeats and overlap == "refuse":

@@ -62,6 +62,7 @@ def _scoring_speed(tuning: Tuning, qrels: Qrels) -> float:
     from time import monotonic
 
     from secondlook.data import read_queries
+    from secondlook.errors import SecondlookError
     from secondlook.rank import rerank
     from secondlook.retrieve import open_index
     from secondlook.score.ranker import Ranker
@@ -70,6 +71,12 @@ def _scoring_speed(tuning: Tuning, qrels: Qrels) -> float:
     judged = (query for query in read_queries(tuning.queries) if query.id in qrels)
     queries = list(islice(judged, _PROBED_QUERIES))
     found = index.retrieve(queries, _PROBED_HITS)
+    if not any(ranking.hits for ranking in found):
+        raise SecondlookError(
+            f"{tuning.index} finds nothing for validation queries such as "
+            f"{[query.text for query in queries[:2]]}: look whether queries and judgments are of "
+            "this corpus, and whether the index has its language (secondlook index --language)"
+        )
     rerank(queries[:1], found[:1], index, ranker)  # the first call makes things ready
     began = monotonic()
     rerank(queries, found, index, ranker)

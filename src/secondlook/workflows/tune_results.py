@@ -84,6 +84,23 @@ def write_tested(tuning: Tuning, affordable: int) -> None:
     write_run(tuning.candidates("tested"), own, tag=tuning.by)
 
 
+def whole_documents(tuning: Tuning, name: str, part: str) -> Path:
+    """The run of a ranker alone, a line for each document; its raw run may have one per window."""
+    from secondlook.data import read_run, write_run
+    from secondlook.model.checkpoint import open_checkpoint
+    from secondlook.score.raw import pooled
+
+    raw, windows = (
+        tuning.run(name, part),
+        open_checkpoint(tuning.ranker(name)).settings.encode.windows,
+    )
+    if windows is None:
+        return raw
+    made = tuning.run(f"{name}.pooled", part)
+    write_run(made, (pooled(ranking, windows) for ranking in read_run(raw)), tag="secondlook")
+    return made
+
+
 def write_fused(tuning: Tuning) -> None:
     """The tuned ranker's run, from its raw scores: nothing is scored again."""
     from secondlook.data import read_run, write_run
@@ -122,7 +139,7 @@ def write_report(tuning: Tuning) -> None:
         "commands": [command(tuning)],
     }
     if not _is_untuned(tuning):
-        lines["untuned"] = [str(tuning.run("untuned", "tested").resolve())]
+        lines["untuned"] = [str(whole_documents(tuning, "untuned", "tested").resolve())]
     # JSON's strings and lists of strings are TOML's too
     write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
     if not tuning.report.exists():
@@ -159,10 +176,9 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     from secondlook.model.checkpoint import open_checkpoint
 
     shown = {"bm25": "first stage" if tuning.given_index else "bm25"}
-    runs = {
-        name: (shown.get(name, name), list(read_run(tuning.run(name, "tested"))))
-        for name in ("bm25", "untuned", "tuned")
-    }
+    files = {name: tuning.run(name, "tested") for name in ("bm25", "tuned")}
+    files["untuned"] = whole_documents(tuning, "untuned", "tested")
+    runs = {name: (shown.get(name, name), list(read_run(path))) for name, path in files.items()}
     tests = compare_tuned(
         read_qrels(tuning.used("tested")),
         runs["bm25"],
@@ -183,8 +199,9 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
 
 
 def _is_untuned(tuning: Tuning) -> bool:
-    """Whether the tuned ranker ranks as the untuned one: the same weights, and no fusion."""
+    """Whether the tuned ranker ranks as the untuned one: weights, pooling, and no fusion."""
     from secondlook.model.checkpoint import open_checkpoint
 
-    fusion = open_checkpoint(tuning.ranker("tuned")).settings.fusion
-    return tuning.better == "untuned" and fusion is None
+    tuned, untuned = (open_checkpoint(tuning.ranker(n)).settings for n in ("tuned", "untuned"))
+    same = tuning.better == "untuned" and tuned.encode.windows == untuned.encode.windows
+    return same and tuned.fusion is None

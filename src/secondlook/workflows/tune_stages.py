@@ -295,16 +295,17 @@ class Tuning(TuneFiles):
         """The nDCG@10 of a ranker on the validation queries."""
         from secondlook.data import read_qrels, read_run
         from secondlook.evaluate.measures import evaluate
+        from secondlook.workflows.tune_results import whole_documents
 
         self._rerank(name, "dev")
         qrels = read_qrels(self.used("dev"))
-        return evaluate(qrels, read_run(self.run(name, "dev")), ["nDCG@10"]).means["nDCG@10"]
+        run = read_run(whole_documents(self, name, "dev"))
+        return evaluate(qrels, run, ["nDCG@10"]).means["nDCG@10"]
 
     def _rerank(self, name: str, part: str) -> None:
         """Raw scores: each pair is scored once by each set of weights, and fused afterwards."""
         from time import monotonic
 
-        from secondlook.data import read_run
         from secondlook.workflows.rerank import rerank
 
         if self.run(name, part).exists():
@@ -320,8 +321,8 @@ class Tuning(TuneFiles):
             progress=self.progress,
         )
         self.progress.say(reranked.summary())
-        pairs = sum(len(ranking.hits) for ranking in read_run(self.run(name, part)))
-        self.known["pairs_per_second"] = pairs / (monotonic() - began)
+        if reranked.pairs:  # none where an interrupted call had scored them all
+            self.known["pairs_per_second"] = reranked.pairs / (monotonic() - began)
 
     def _calibrate(self) -> None:
         from secondlook.evaluate.calibration import NothingToCalibrate
