@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, BartConfig
 
 import tiny
 from secondlook.data.nli import read_nli
@@ -46,6 +46,37 @@ def test_the_score_is_entailment_less_the_mean_of_the_others(source, tmp_path):
     [score] = ranker.score([(Query("q", "what is bogue"), Document("d", "the sea is deep"))])
     assert score == pytest.approx(entailment - (neutral + contradiction) / 2, abs=1e-5)
     assert "+1 entailment -0.5 neutral -0.5 contradiction" in str(ranker.settings.lineage)
+
+
+def test_the_head_of_bart_is_found(tmp_path):
+    config = BartConfig(
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        vocab_size=100,
+        max_position_embeddings=80,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+        decoder_start_token_id=3,
+        init_std=0.3,
+        id2label=NAMES,
+    )
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    source = tiny.save(model, tmp_path / "bart")
+    ids = torch.tensor([tiny.tokenizer().encode("what is bogue", "the sea is deep").ids])
+    with torch.no_grad():
+        contradiction, neutral, entailment = model(ids).logits[0].tolist()
+    pair = Query("q", "what is bogue"), Document("d", "the sea is deep")
+    [difference] = Ranker.load(source, device="cpu").score([pair])
+    assert difference == pytest.approx(entailment - contradiction, abs=1e-5)
+    [score] = Ranker.load(ranker_from_nli(source, tmp_path / "r"), device="cpu").score([pair])
+    assert score == pytest.approx(entailment - (neutral + contradiction) / 2, abs=1e-5)
 
 
 def test_other_weights_are_followed(source, tmp_path):

@@ -72,7 +72,7 @@ def ranker_of_nli(
 
 def fold_logits(classifier: PreTrainedModel, weights: Sequence[float]) -> None:
     """Make one logit of several: their sum, each with its weight."""
-    head: Any = classifier.classifier
+    head: Any = getattr(classifier, "classification_head", None) or classifier.classifier
     owner, name = (head, "out_proj") if hasattr(head, "out_proj") else (classifier, "classifier")
     several: nn.Linear = getattr(owner, name)
     one = nn.Linear(several.in_features, 1)

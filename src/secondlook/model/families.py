@@ -45,6 +45,12 @@ class Family:
         return logits
 
 
+class EncoderDecoder(Family):
+    """BART and T5."""
+
+    head = ("classification_head.out_proj",)
+
+
 class BehindPadding(Family):
     """Positions as in RoBERTa."""
 
@@ -241,7 +247,7 @@ class ModernBert(Layered):
 
 FAMILIES: dict[str, type[Family]] = {
     "albert": Family,
-    "bart": Family,
+    "bart": EncoderDecoder,
     "bert": Layered,
     "camembert": BehindPadding,
     "deberta": Family,
@@ -250,11 +256,11 @@ FAMILIES: dict[str, type[Family]] = {
     "electra": Electra,
     "modernbert": ModernBert,
     "mpnet": MPNet,
-    "mt5": Family,
+    "mt5": EncoderDecoder,
     "qwen2": Decoder,
     "qwen3": Decoder,
     "roberta": Roberta,
-    "t5": Family,
+    "t5": EncoderDecoder,
     "xlm-roberta": Roberta,
 }
 """By `model_type` of config.json. All are part of transformers, so that none needs code of its own;
