@@ -243,7 +243,7 @@ def test_other_answers_fail_at_once_and_say_what_to_do(answer, told, tmp_path, m
 def test_a_request_that_cannot_be_sent_fails_at_once_and_shows_no_header(tmp_path):
     refused = httpx.LocalProtocolError("Illegal header value b'Bearer s3cret'")
     service = Service(script=[refused])
-    with pytest.raises(RemoteProblem, match="cannot be asked: LocalProtocolError") as failed:
+    with pytest.raises(RemoteProblem, match="can be sent: LocalProtocolError") as failed:
         client(service, tmp_path).score([(QUERY, TEXTS)])
     assert len(service.asked) == 1
     assert "s3cret" not in "".join(traceback.format_exception(failed.value))

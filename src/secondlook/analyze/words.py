@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 from unicodedata import category, normalize
 
@@ -17,12 +18,6 @@ if TYPE_CHECKING:
 # letters and a comma or a full stop between digits do not end a word.
 _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:['’.]\w+)*")
 
-# The same with marks that are characters of their own: accents ("u" and a diaeresis for "ü"), the
-# vowel signs of Hindi, Tamil or Thai and the joiner between them. For Python these end a word.
-_MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if category(chr(code))[0] == "M")
-_IN_WORD = rf"[\w\u200d{_MARKS}]"
-_MARKED = re.compile(rf"\d+(?:[.,]\d+)+|{_IN_WORD}+(?:['’.]{_IN_WORD}+)*")
-
 _MOST_WORDS_REMEMBERED = 1_000_000
 
 
@@ -33,10 +28,10 @@ class WordAnalyzer:
         self,
         term_of: Callable[[str], str],
         opensearch: str | None = None,
-        word: re.Pattern[str] = _MARKED,
+        word: re.Pattern[str] | None = None,
     ) -> None:
         self.opensearch = opensearch
-        self._word = word
+        self._word = word or _marked_word()
         self._terms = _Remembered(term_of)
 
     def terms(self, text: str) -> list[str]:
@@ -69,6 +64,18 @@ def plain() -> WordAnalyzer:
 def lower(word: str) -> str:
     """In lower case, with accents and apostrophes written in one way."""
     return normalize("NFC", word).lower().replace("’", "'")
+
+
+@cache
+def _marked_word() -> re.Pattern[str]:
+    """As `_WORD`, with marks that are characters of their own, which for Python end a word.
+
+    These are accents ("u" and a diaeresis for "ü"), the vowel signs of Hindi, Tamil or Thai, and
+    the joiner between them.
+    """
+    marks = "".join(chr(code) for code in range(0x300, 0x10000) if category(chr(code))[0] == "M")
+    within = rf"[\w\u200d{marks}]"
+    return re.compile(rf"\d+(?:[.,]\d+)+|{within}+(?:['’.]{within}+)*")
 
 
 class _Remembered(dict[str, str]):

@@ -67,9 +67,11 @@ def eval_(
         from secondlook.workflows.evaluate import evaluate_by
 
         measure = (measures or ["RR@10"])[0]
-        given = qrels, runs, queries, by
         table = evaluate_by(
-            *given,
+            qrels,
+            runs,
+            queries,
+            by,
             measure=measure,
             types=types,
             found_in=found_in,

@@ -85,7 +85,7 @@ def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
     if judged and not texts:
         raise SecondlookError(
             f"{folder}: none of the {len(judged):,} judged queries has a text: the judgments name "
-            f"{next(iter(judged), None)!r}, for example; look whether both files have the same ids"
+            f"{next(iter(judged))!r}, for example; look whether both files have the same ids"
         )
     alike = clusters({query: texts.get(query, "") for query in judged})
     repeats = _repeats({"train": train, "dev": dev, "test": test}, texts, alike)

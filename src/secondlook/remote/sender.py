@@ -173,7 +173,7 @@ class Sender:
             except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
                 # Never right the next time, and the message repeats the header that holds the key.
                 kind = type(error).__name__
-                raise RemoteProblem(f"{self.place} cannot be asked: {kind}") from None
+                raise RemoteProblem(f"no request to {self.place} can be sent: {kind}") from None
             except httpx.HTTPError as error:
                 problem, asked = f"{self.place} did not answer: {_reason(error)}", None
             else:

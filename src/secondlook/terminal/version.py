@@ -9,8 +9,8 @@ import typer
 from secondlook import __version__
 
 
-def _print(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
-    if asked:
+def _print(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
+    if wanted:
         typer.echo(f"secondlook {__version__}")
         raise typer.Exit
 
