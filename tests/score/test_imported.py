@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 import tiny
 from layouts import LAYOUTS, NAMED, PAIRS, WITHOUT_SEGMENTS, modular
 from layouts import classifier as folder
 from parity import assert_scores_alike, change, pairs_of, raw, raw_there, trained_one_step
 from secondlook.errors import CheckpointProblem
+from secondlook.model.checkpoint import read_tokenizer
 from secondlook.model.network import new_joint
 from secondlook.score.export import export_ranker
 from secondlook.score.ranker import Ranker
@@ -127,6 +129,25 @@ def test_texts_are_made_lower_case_where_its_file_says(peer, tmp_path):
     tiny.write_json(config, tiny.read_json(config) | {"do_lower_case": True})
     pairs = [("Tide of the Sea", "Deep SEA"), ("tide", "sea")]
     assert_scores_alike(tmp_path / "saved", peer(tmp_path / "saved"), tmp_path, pairs)
+
+
+@pytest.mark.parametrize("configured", [True, False, None])
+@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize("name", ["BertTokenizer", "PreTrainedTokenizerFast"])
+def test_two_files_that_disagree_on_lower_case_are_read_as_transformers_does(
+    tmp_path, name, saved, configured
+):
+    where = folder(tmp_path / "plain")
+    file, config = where / "tokenizer.json", where / "tokenizer_config.json"
+    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+    normalizer |= {"strip_accents": None, "lowercase": saved}
+    tiny.write_json(file, tiny.read_json(file) | {"normalizer": normalizer})
+    said = {"tokenizer_class": name, "unk_token": "[UNK]"}
+    said |= {} if configured is None else {"do_lower_case": configured}
+    tiny.write_json(config, said)
+    there = AutoTokenizer.from_pretrained(where)
+    text = "Tide of the SEA, Ébb"
+    assert read_tokenizer(where).encode(text).ids == there(text)["input_ids"]
 
 
 def test_a_cut_query_is_counted(tmp_path):

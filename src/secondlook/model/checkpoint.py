@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
-from tokenizers import Tokenizer, normalizers
+from tokenizers import Tokenizer
 
 from secondlook.data.durable import half_of, remove_halves, sync, write_at_once
 from secondlook.data.lock import locked
 from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.families import FAMILIES, description
 from secondlook.model.imported import longest_input, settings_of
+from secondlook.model.normalizer import normalize_as_configured
 from secondlook.model.saved_files import head_files, read_json, saved_files
 from secondlook.model.settings import RankerSettings
 from secondlook.recipe import Settings
@@ -171,18 +172,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         raise CheckpointProblem(f"{path} is damaged ({error}); fetch the model anew") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    own = folder / "sentence_bert_config.json"
-    if own.is_file() and read_json(own).get("do_lower_case"):
-        _lower_case(tokenizer)
+    normalize_as_configured(tokenizer, folder)
     return tokenizer
-
-
-def _lower_case(tokenizer: Tokenizer) -> None:
-    """Lower-case texts first, as sentence-transformers does it, where that is not done already."""
-    given = tokenizer.normalizer
-    if given is None or given.normalize_str("A") != "a":
-        steps = [normalizers.Lowercase(), *([] if given is None else [given])]
-        tokenizer.normalizer = normalizers.Sequence(steps)
 
 
 def read_settings(path: Path, kind: type[S]) -> S:
