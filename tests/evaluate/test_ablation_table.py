@@ -66,5 +66,5 @@ def test_a_part_is_seen_on_the_queries_it_is_meant_for():
     assert meant.adjusted == meant.p == pytest.approx(2 / 2**4)  # the larger of two
     assert others.adjusted == pytest.approx(2 * others.p)
     assert contrast_table([others], "nDCG@10").splitlines()[2] == (
-        "| others | 8 | 0.5000 | -0.1000 | -0.1000 to -0.1000 | -0.1000 | 0.016 |"
+        "| others | 8 | 0.5000 | -0.1000 | -0.1000 to -0.1000 | 0.016 | -0.1000 |  |  |"
     )

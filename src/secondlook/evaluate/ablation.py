@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.evaluate.seeds import over_seeds
 from secondlook.evaluate.significance import bootstrap_interval, holm, randomisation_test
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from secondlook.evaluate.seeds import OverSeeds
 
     Values = Mapping[str, float]
 
@@ -73,12 +76,14 @@ class Contrast:
     """The difference of the means with each of these seeds."""
     low: float
     """The 95% interval of the mean difference, by a bootstrap over queries of each query's mean
-    over seeds; `high` is its end. What other seeds would give is not in it: see `by_seed`."""
+    over seeds; `high` is its end. What other seeds would give is not in it."""
     high: float
     p: float
     """Of a randomisation test over the same differences."""
     adjusted: float
     """By Holm, over the contrasts of one table."""
+    over_seeds: OverSeeds | None = None
+    """For other seeds too, with p by Holm; None where no recipe of the table has two."""
 
     @property
     def delta(self) -> float:
@@ -96,7 +101,7 @@ def contrasts(
     Only seeds that both recipes have count: the same seed draws the same pairs for both. A part
     without a common seed, or without queries, is left out.
     """
-    found = []
+    found, differences = [], []
     for part in parts:
         seeds = sorted(figures.get(part.having, {}).keys() & figures.get(part.lacking, {}).keys())
         measured = figures[part.lacking][seeds[0]] if seeds else {}
@@ -107,6 +112,7 @@ def contrasts(
             np.array([[figures[name][seed][query] for query in queries] for seed in seeds])
             for name in (part.having, part.lacking)
         )  # [seeds, queries]
+        differences.append(new - base)
         deltas = (new - base).mean(axis=0)
         low, high = bootstrap_interval(deltas, rng)
         by_seed = tuple((new - base).mean(axis=1).tolist())
@@ -114,21 +120,33 @@ def contrasts(
         found.append(
             Contrast(part.name, len(queries), float(base.mean()), by_seed, low, high, p, p)
         )
+    wider = over_seeds(differences)
     adjusted = holm([contrast.p for contrast in found])
-    return tuple(replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True))
+    of_both = iter(holm([both.p for both in wider if both is not None]))
+    return tuple(
+        replace(
+            one,
+            adjusted=p,
+            over_seeds=None if both is None else replace(both, p=next(of_both)),
+        )
+        for one, p, both in zip(found, adjusted, wider, strict=True)
+    )
 
 
 def contrast_table(rows: Sequence[Contrast], measure: str) -> str:
     """The contrasts as a table for people."""
-    lines = [
-        f"| part | queries | {measure} without | difference | 95% interval | by seed | p (Holm) |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    over_queries = f"| part | queries | {measure} without | difference | 95% interval | p (Holm) "
+    over_both = "| by seed | 95%, other seeds too | p (Holm), other seeds too |"
+    lines = [over_queries + over_both, "|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
-        seeds = ", ".join(f"{delta:+.4f}" for delta in row.by_seed)
+        seeds, both = ", ".join(f"{delta:+.4f}" for delta in row.by_seed), row.over_seeds
+        wider = (
+            ("", "") if both is None else (f"{both.low:+.4f} to {both.high:+.4f}", f"{both.p:.3f}")
+        )
         lines.append(
             f"| {row.part} | {row.queries} | {row.base:.4f} | {row.delta:+.4f} | "
-            f"{row.low:+.4f} to {row.high:+.4f} | {seeds} | {row.adjusted:.3f} |"
+            f"{row.low:+.4f} to {row.high:+.4f} | {row.adjusted:.3f} | {seeds} | "
+            f"{' | '.join(wider)} |"
         )
     return "\n".join(lines) + "\n"
 
