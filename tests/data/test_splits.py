@@ -79,6 +79,7 @@ def test_likeness_of_form_is_no_repeat():
         ("What is the capital of France?", "What is the capital of Spain?"),
         ("How much is life insurance at 30?", "How much is life insurance at 40?"),
         ("", "?"),
+        ("काला घोड़ा", "कोला घोड़ी"),  # the same consonants with other vowel signs
     ]
     for one, other in forms:
         found = clusters({"one": one, "other": other} | dict(enumerate(TOPICS)))

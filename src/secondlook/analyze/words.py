@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 from typing import TYPE_CHECKING
-from unicodedata import category, normalize
+from unicodedata import normalize
 
 import Stemmer
 
 from secondlook.analyze.stop_words import ENGLISH
+from secondlook.characters import in_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,14 +69,8 @@ def lower(word: str) -> str:
 
 @cache
 def _marked_word() -> re.Pattern[str]:
-    """As `_WORD`, with marks that are characters of their own, which for Python end a word.
-
-    These are accents ("u" and a diaeresis for "ü"), the vowel signs of Hindi, Tamil or Thai, and
-    the joiner between them.
-    """
-    marks = "".join(chr(code) for code in range(0x300, 0x10000) if category(chr(code))[0] == "M")
-    within = rf"[\w\u200d{marks}]"
-    return re.compile(rf"\d+(?:[.,]\d+)+|{within}+(?:['’.]{within}+)*")
+    """As `_WORD`, with marks that are characters of their own."""
+    return re.compile(rf"\d+(?:[.,]\d+)+|{in_word()}+(?:['’.]{in_word()}+)*")
 
 
 class _Remembered(dict[str, str]):

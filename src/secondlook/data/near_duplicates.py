@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import log
 from typing import TYPE_CHECKING, TypeVar
+
+from secondlook.characters import in_word
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,13 +26,17 @@ ALIKE = 0.9
 "What is a 10 year term policy?" and "What is 10 year term policy?" are; the capitals of France and
 of Spain are not, since the rare words, which weigh most, differ.
 """
-_WORD = re.compile(r"\w+")
 
 
 @lru_cache(maxsize=1 << 12)  # what many queries find is read once
 def words_of(text: str) -> tuple[str, ...]:
     """The words in their order, case folded, without punctuation."""
-    return tuple(_WORD.findall(text.casefold()))
+    return tuple(_word().findall(text.casefold()))
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(f"{in_word()}+")
 
 
 def shingles(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from secondlook.analyze import DEFAULT, analyzer
+from secondlook.characters import in_word
 from secondlook.explain.words import ReadWord
-
-_WORD = re.compile(r"\w+(?:['’.]\w+)*|[^\w\s]")
 
 
 class PlainWordReader:
@@ -15,11 +14,12 @@ class PlainWordReader:
 
     def __init__(self, language: str | None = None) -> None:
         self._terms = analyzer(language or DEFAULT).terms
+        self._word = re.compile(rf"{in_word()}+(?:['’.]{in_word()}+)*|[^\w\s]")
 
     def read(self, text: str) -> list[ReadWord]:
         """All words and punctuation marks of the text, in order."""
         words = []
-        for match in _WORD.finditer(text):
+        for match in self._word.finditer(text):
             word = match.group()
             terms = " ".join(self._terms(word))
             exact, stem = (hash(word.lower()) or 1, hash(terms) or 1) if terms else (0, 0)
