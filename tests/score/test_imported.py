@@ -150,6 +150,24 @@ def test_two_files_that_disagree_on_lower_case_are_read_as_transformers_does(
     assert read_tokenizer(where).encode(text).ids == there(text)["input_ids"]
 
 
+def test_a_ranker_of_ours_reads_as_it_was_trained(tmp_path):
+    where = folder(tmp_path / "plain")
+    file, config = where / "tokenizer.json", where / "tokenizer_config.json"
+    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+    normalizer |= {"strip_accents": None, "lowercase": False}
+    tiny.write_json(file, tiny.read_json(file) | {"normalizer": normalizer})
+    tiny.write_json(config, {"tokenizer_class": "BertTokenizer"})
+    first = read_tokenizer(where).encode("Tide").ids
+    tuned = trained_one_step(where, tmp_path / "tuned")
+    assert read_tokenizer(tuned).encode("Tide").ids == first
+    assert AutoTokenizer.from_pretrained(tuned)("Tide")["input_ids"] == first
+    (tuned / "tokenizer_config.json").unlink()
+    assert read_tokenizer(tuned).encode("Tide").ids == first
+    tiny.write_json(config, {"do_lower_case": "yes"})
+    with pytest.raises(CheckpointProblem, match=r"do_lower_case, .* are true or false"):
+        read_tokenizer(where)
+
+
 def test_a_cut_query_is_counted(tmp_path):
     here = Ranker.load(folder(tmp_path / "plain"), device="cpu")
     scored = here.scored(pairs_of())

@@ -172,7 +172,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         raise CheckpointProblem(f"{path} is damaged ({error}); fetch the model anew") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    normalize_as_configured(tokenizer, folder)
+    normalize_as_configured(tokenizer, folder, ours=(folder / CARD).is_file())
     return tokenizer
 
 
