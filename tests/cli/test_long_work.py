@@ -135,7 +135,7 @@ def test_a_finished_run_is_replaced_only_if_asked(tmp_path, corpus):
     in_process(*given)
     made = (tmp_path / "out.trec").read_bytes()
     (tmp_path / "out.trec").write_text("precious")
-    assert "give --replace" in in_process(*given, fails=True)
+    assert "set replace" in in_process(*given, fails=True)
     assert (tmp_path / "out.trec").read_text() == "precious"
     in_process(*given, "--replace")
     assert (tmp_path / "out.trec").read_bytes() == made

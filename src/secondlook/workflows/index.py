@@ -82,10 +82,7 @@ def build_index(
         refuse_states(vectors, engine=ENGINES[engine], ray=ray)
     if (target / CARD).exists() and not replace:
         if vectors is None:
-            raise IndexProblem(
-                f"{target} is already an index; to rebuild it, give --replace (in Python: "
-                "replace=True)"
-            )
+            raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
         add_vectors(
             target,
             corpus,
