@@ -60,6 +60,7 @@ def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
     [everywhere] = [line for line in text.splitlines() if line.startswith("| STRM | 24 ")]
     assert "| 0.5000 | +0.0500 | +0.0" in everywhere
     assert "| 0.000 | +0.0500, +0.0500 | +0.0" in everywhere
+    assert everywhere.endswith("| 0.000 |"), "for other seeds too"
     assert "| STRM: queries with split words | 12 | 0.5000 | +0.1000 |" in text
     assert "| STRM: other queries | 12 | 0.5000 | +0.0000 |" in text
     assert "markers" not in text, "it was not trained"

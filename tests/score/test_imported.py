@@ -131,6 +131,15 @@ def test_texts_are_made_lower_case_where_its_file_says(peer, tmp_path):
     assert_scores_alike(tmp_path / "saved", peer(tmp_path / "saved"), tmp_path, pairs)
 
 
+def write_tokenizer_files(where, normalizer, config):
+    """BERT's normalizer in `tokenizer.json`, and beside it `tokenizer_config.json`."""
+    file = where / "tokenizer.json"
+    bert = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+    normalizer = bert | {"strip_accents": None} | normalizer
+    tiny.write_json(file, tiny.read_json(file) | {"normalizer": normalizer})
+    tiny.write_json(where / "tokenizer_config.json", {"unk_token": "[UNK]"} | config)
+
+
 @pytest.mark.parametrize("configured", [True, False, None])
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("name", ["BertTokenizer", "PreTrainedTokenizerFast"])
@@ -138,13 +147,8 @@ def test_two_files_that_disagree_on_lower_case_are_read_as_transformers_does(
     tmp_path, name, saved, configured
 ):
     where = folder(tmp_path / "plain")
-    file, config = where / "tokenizer.json", where / "tokenizer_config.json"
-    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
-    normalizer |= {"strip_accents": None, "lowercase": saved}
-    tiny.write_json(file, tiny.read_json(file) | {"normalizer": normalizer})
-    said = {"tokenizer_class": name, "unk_token": "[UNK]"}
-    said |= {} if configured is None else {"do_lower_case": configured}
-    tiny.write_json(config, said)
+    said = {} if configured is None else {"do_lower_case": configured}
+    write_tokenizer_files(where, {"lowercase": saved}, {"tokenizer_class": name} | said)
     there = AutoTokenizer.from_pretrained(where)
     text = "Tide of the SEA, Ébb"
     assert read_tokenizer(where).encode(text).ids == there(text)["input_ids"]
@@ -152,18 +156,14 @@ def test_two_files_that_disagree_on_lower_case_are_read_as_transformers_does(
 
 def test_a_ranker_of_ours_reads_as_it_was_trained(tmp_path):
     where = folder(tmp_path / "plain")
-    file, config = where / "tokenizer.json", where / "tokenizer_config.json"
-    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
-    normalizer |= {"strip_accents": None, "lowercase": False}
-    tiny.write_json(file, tiny.read_json(file) | {"normalizer": normalizer})
-    tiny.write_json(config, {"tokenizer_class": "BertTokenizer"})
+    write_tokenizer_files(where, {"lowercase": False}, {"tokenizer_class": "BertTokenizer"})
     first = read_tokenizer(where).encode("Tide").ids
     tuned = trained_one_step(where, tmp_path / "tuned")
     assert read_tokenizer(tuned).encode("Tide").ids == first
     assert AutoTokenizer.from_pretrained(tuned)("Tide")["input_ids"] == first
     (tuned / "tokenizer_config.json").unlink()
     assert read_tokenizer(tuned).encode("Tide").ids == first
-    tiny.write_json(config, {"do_lower_case": "yes"})
+    tiny.write_json(where / "tokenizer_config.json", {"do_lower_case": "yes"})
     with pytest.raises(CheckpointProblem, match=r"do_lower_case, .* are true or false"):
         read_tokenizer(where)
 
