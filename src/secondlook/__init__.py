@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from secondlook.workflows.train import train as train_ranker
     from secondlook.workflows.tune import tune
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Corpus",
