@@ -41,6 +41,6 @@ class FrozenPhase(RankingPhase):
 
     def cost(self, scores: Tensor, grades: Tensor, teacher: Tensor | None = None) -> Tensor:
         """The pairwise loss of this name."""
-        pairwise = LOSSES[variants("pairwise")[self.loss]]
+        pairwise = LOSSES[f"pairwise.{self.loss}"]  # every step comes here: no list of all names
         own = {"margin": self.margin} if "margin" in pairwise.model_fields else {}
         return pairwise.model_validate(own).cost(scores, grades, teacher)
