@@ -171,7 +171,9 @@ def test_what_has_a_score_is_the_beginning(scored, scores):
         [(0, 1)] * size,
         [1] * size,
         np.ones(size, np.intp),
+        failure="the service is down",
     ).first_scored()
+    assert outcome.failure == "the service is down"
     count = int(outcome.scored.sum())
     assert count == next((at for at, one in enumerate(scored) if not one), size)
     assert outcome.scored[:count].all()

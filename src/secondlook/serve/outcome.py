@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +42,8 @@ class Outcome:
             return self
         count = int(self.scored.argmin())
         first = np.arange(len(self.scored)) < count
-        return Outcome(
+        return replace(
+            self,
             scored=first,
             scores=np.where(first, self.scores, np.float32(0)),
             cut=np.where(first, self.cut, 0),
@@ -55,7 +56,8 @@ class Outcome:
     def placed(self, places: Sequence[int]) -> Outcome:
         """The same in another order: the first pair goes to `places[0]`, and so on."""
         come_from = np.argsort(np.asarray(places, np.intp))
-        return Outcome(
+        return replace(
+            self,
             scored=self.scored[come_from],
             scores=self.scores[come_from],
             cut=self.cut[come_from],
@@ -63,7 +65,6 @@ class Outcome:
             passages=[self.passages[place] for place in come_from],
             windows=[self.windows[place] for place in come_from],
             tokens=self.tokens[come_from],
-            failure=self.failure,
         )
 
     @property
