@@ -44,7 +44,7 @@ def write_report(output: Path) -> Path:
     pictures.mkdir(parents=True, exist_ok=True)
     looked_at = cases(cells(output), output)
     text = "\n".join([*tables(output), *curves(output, pictures), *looked_at])
-    write_at_once(output / "report.md", f"# Ablation\n\n{text}\n")
+    write_at_once(output / "report.md", f"# Ablation\n{text}\n")
     return output / "report.md"
 
 
@@ -75,7 +75,7 @@ def tables(output: Path) -> Iterator[str]:
     for setting, domain, folder in cells(output):
         figures = figures_of(folder, domain)
         facets = json.loads((output / "data" / domain / "facets.json").read_text("utf-8"))
-        yield f"## {setting}, {domain}\n"
+        yield f"\n## {setting}, {domain}\n"
         yield f"| variant | {MEASURE} by seed | mean |\n|---|---|---|"
         yield f"| BM25's order | | {np.mean([known['BM25'] for known in facets.values()]):.4f} |"
         for variant, seeds in figures.items():
