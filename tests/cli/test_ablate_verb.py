@@ -62,7 +62,7 @@ def test_a_dry_run_names_what_would_be_trained():
         "| whole − STRM | listwise | 2 | 32 |",
         "| 1 negatives | listwise | 2 | 32 |",
     ]
-    assert "3 recipes with 2 seeds, each about" in shown
+    assert "3 recipes with 2 seeds, the whole one about" in shown
 
 
 NOISY = """

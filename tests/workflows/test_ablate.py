@@ -107,6 +107,18 @@ def test_variants_on_cleaned_data_wait_for_the_whole_recipe(folder):
     assert len(trainings.values("plain + denoise", 7)) == 4
 
 
+def test_a_smaller_training_is_planned_with_its_share_of_the_time(folder):
+    recipe = (folder / "my.toml").read_text("utf-8").replace("max_steps = 1", "max_steps = 4")
+    (folder / "my.toml").write_text(recipe)
+    options = {"seeds": 2, "base": folder / "base", "device": "cpu"}
+    planned = plan(folder / "my.toml", pairs=[32], parts=False, **options)
+    assert {name: one.pairs for name, one in planned.variants.items()} == {
+        "whole": 64,
+        "32 pairs": 32,
+    }
+    assert planned.all_seconds == pytest.approx(2 * 1.5 * planned.seconds)
+
+
 def test_variants_are_planned_trained_and_compared(folder, capsys):
     options = {"seeds": 1, "base": folder / "base", "device": "cpu"}
     planned = plan(str(folder / "my.toml"), **options)

@@ -27,12 +27,16 @@ class AblationPlan:
     variants: Mapping[str, Variant]
     seeds: int
     seconds: float
-    """Of one training of the whole recipe: the others take as long, at most."""
+    """Of one training of the whole recipe: the others take as long, or a share of it by pairs."""
 
     @property
     def all_seconds(self) -> float:
         """Of all trainings."""
-        return self.seconds * len(self.variants) * self.seeds
+        from secondlook.train.ablation import WHOLE
+
+        whole = self.variants[WHOLE].pairs
+        pairs = sum(variant.pairs for variant in self.variants.values())
+        return self.seconds * pairs / whole * self.seeds
 
     def summary(self) -> str:
         """A table of the variants, and the time."""
@@ -47,9 +51,9 @@ class AblationPlan:
                 f"| {name} | {', '.join(phases)} | {variant.steps:,} | {variant.pairs:,} |"
             )
         lines.append(
-            f"{len(self.variants)} recipes with {self.seeds} seeds, each about "
-            f"{duration(self.seconds)}: in all about {duration(self.all_seconds)}, without what "
-            "cannot be estimated"
+            f"{len(self.variants)} recipes with {self.seeds} seed{'s' * (self.seeds > 1)}, the "
+            f"whole one about {duration(self.seconds)}: in all about "
+            f"{duration(self.all_seconds)}, without what cannot be estimated"
         )
         return "\n".join(lines)
 
