@@ -11,7 +11,7 @@ one.
     python benchmarks/ablation.py grid OUTPUT                # what is trained, and what is done
 
 `run` trains one variant at a time, those that tell most first, and at the end writes the report:
-OUTPUT/report.md, with intervals, Holm-adjusted p-values, learning curves and DR-BERT's two cases
+OUTPUT/report.md, with intervals, Holm-adjusted p-values, learning curves and the papers' examples
 (`ablation_report.py`, `ablation_cases.py`). Each training that is over prints one line of JSON,
 leaves `VARIANT.SEED.json` (figures) and `VARIANT.SEED.trec.gz` (its run over the test queries) in
 OUTPUT/SETTING/DOMAIN, and is passed over from then on; these folders may be copied to another

@@ -1,13 +1,14 @@
-"""DR-BERT's two cases in the rankers of `ablation.py`: words that only look alike.
+"""The papers' own examples in the rankers of `ablation.py`: which words of a text are looked at.
 
-What was found stays in OUTPUT/SETTING/DOMAIN/cases.json, so that a report can be made without the
-rankers.
+What was found stays in OUTPUT/SETTING/DOMAIN/case-WORD.json, so that a report can be made without
+the rankers.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,45 +23,69 @@ from secondlook.train.groups import Groups
 from secondlook.types import Document, Query
 from secondlook.workflows.ablate import read_figures, slug
 
-CASES = {
-    "what is bogue": (
+
+@dataclass(frozen=True)
+class Case:
+    """A query of a paper, and a text of ours that has words like the query's."""
+
+    name: str
+    variant: str
+    """The variant it is about, which is compared with `plain`."""
+    query: str
+    text: str
+    like: Mapping[str, str]
+    """A word of the query: the word of the text that is like it."""
+
+
+CASES = (
+    Case(
         "bogue",
-        "bogus",
+        "plain + STRM",
+        "what is bogue",
         "Bogus means not genuine: a bogus claim is false, and bogus money is fake.",
+        {"bogue": "bogus"},
     ),
-    "insouciantly meaning": (
+    Case(
         "insouciantly",
-        "ins",
+        "plain + STRM",
+        "insouciantly meaning",
         "In an insurance contract, in the sense of the act, ins is insured.",
+        {"insouciantly": "ins"},
     ),
-}
-"""DR-BERT's two queries of figure 1, each with a word, one that only looks like it, and a text of
-ours that has the second: it shares sub-tokens with the query, and no more."""
-WITHOUT_AND_WITH = ("plain", "plain + STRM")
+    Case(
+        "ghost",
+        "plain + markers",
+        "ghost meaning urban",
+        "A ghost town is a deserted settlement: an urban area that its people have left.",
+        {"ghost": "ghost", "urban": "urban"},
+    ),
+)
+"""The two queries of DR-BERT's figure 1, whose texts share sub-tokens with them and no more, and
+that of MarkedBERT's figure 3, whose text answers it."""
 OTHERS = 100
 
 
 def cases(cells: Iterable[tuple[str, str, Path]], output: Path) -> Iterator[str]:
-    """DR-BERT's table 3 and figure 4: texts that only seem to match, without and with STRM."""
-    yield "## Words that only look alike\n"
-    yield "Score and rank of a text that shares sub-tokens with the query, and no more. Attention:"
-    yield "of what the query's word sees of the text, mean of all layers and heads, the share that"
-    yield "the other word gets.\n"
+    """DR-BERT's table 3 and figure 4, MarkedBERT's figure 3."""
+    yield "## The papers' examples\n"
+    yield "DR-BERT: a text that shares sub-tokens with the query, and no more. MarkedBERT: a text"
+    yield f"that answers the query. Score, rank among {OTHERS} other texts, and attention: of what"
+    yield "the query's word sees of the text, mean of all layers and heads, the share that the word"
+    yield "like it gets.\n"
     yield "| trained | query | variant | score | rank | attention |"
     yield "|---|---|---|---|---|---|"
     drawn = []
     for setting, domain, folder in cells:
-        kept = folder / "cases.json"
-        if not kept.is_file() and all(trained(folder, one) for one in WITHOUT_AND_WITH):
-            rows = list(looked_at(folder, output, setting, domain))
-            write_at_once(kept, json.dumps(rows, indent=1) + "\n")
-        if not kept.is_file():
-            continue
-        for row in json.loads(kept.read_text("utf-8")):
-            yield f"| {setting}, {domain} | {' | '.join(row)} |"
-        for word, _, _ in CASES.values():
-            name = picture(setting, domain, word)
-            drawn.append(f"![Attention, {setting}, {domain}, {word}](pictures/{name})\n")
+        for case in CASES:
+            kept = folder / f"case-{case.name}.json"
+            name = f"attention-{setting}-{domain}-{case.name}.svg"
+            if not kept.is_file() and trained(folder, "plain") and trained(folder, case.variant):
+                rows = looked_at(case, folder, output / "data" / domain, output / "pictures" / name)
+                write_at_once(kept, json.dumps(rows, indent=1) + "\n")
+            if kept.is_file():
+                for row in json.loads(kept.read_text("utf-8")):
+                    yield f"| {setting}, {domain} | {' | '.join(row)} |"
+                drawn.append(f"![Attention, {setting}, {domain}, {case.name}](pictures/{name})\n")
     yield ""
     yield from drawn
 
@@ -71,31 +96,23 @@ def trained(folder: Path, variant: str) -> bool:
     return over and (folder / f"{slug(variant)}.1").is_dir()
 
 
-def looked_at(folder: Path, output: Path, setting: str, domain: str) -> Iterator[list[str]]:
-    """Query, variant, score, rank and attention of each case; the attention is drawn, too."""
-    rankers = {
-        variant: Ranker.load(folder / f"{slug(variant)}.1", backend="torch", device="cpu")
-        for variant in WITHOUT_AND_WITH
-    }
-    groups = Groups([output / "data" / domain / "test.parquet"])
-    found_by_bm25 = (group.documents[0] for group in groups if group.documents)
-    others = list(islice(found_by_bm25, OTHERS))
-    for text, (word, other, alike) in CASES.items():
-        found: dict[str, Findings] = {}
-        for variant, ranker in rankers.items():
-            scores = ranker.score(
-                [(Query("q", text), document) for document in (Document("", alike), *others)]
-            )
-            rank = f"{1 + int((scores[1:] > scores[0]).sum())} of {len(scores)}"
-            found[variant] = explain(text, alike, ranker)
-            share = f"{seen(found[variant], word, other):.0%}"
-            yield [text, variant, f"{scores[0]:.3f}", rank, share]
-        _draw_attention(found, output / "pictures" / picture(setting, domain, word))
-
-
-def picture(setting: str, domain: str, word: str) -> str:
-    """The name of the file with its attention."""
-    return f"attention-{setting}-{domain}-{word}.svg"
+def looked_at(case: Case, folder: Path, data: Path, picture: Path) -> list[list[str]]:
+    """Query, variant, score, rank and attention, without and with; the attention is drawn, too."""
+    found_by_bm25 = (
+        group.documents[0] for group in Groups([data / "test.parquet"]) if group.documents
+    )
+    documents = [Document("", case.text), *islice(found_by_bm25, OTHERS)]
+    rows: list[list[str]] = []
+    found: dict[str, Findings] = {}
+    for variant in ("plain", case.variant):
+        ranker = Ranker.load(folder / f"{slug(variant)}.1", backend="torch", device="cpu")
+        scores = ranker.score([(Query("q", case.query), document) for document in documents])
+        rank = f"{1 + int((scores[1:] > scores[0]).sum())} of {len(scores)}"
+        found[variant] = explain(case.query, case.text, ranker)
+        share = f"{seen(found[variant], case.like):.0%}"
+        rows.append([case.query, variant, f"{scores[0]:.3f}", rank, share])
+    _draw_attention(found, picture)
+    return rows
 
 
 def _as_scored(found: Findings) -> AttentionMap:
@@ -103,12 +120,14 @@ def _as_scored(found: Findings) -> AttentionMap:
     return next(attention for attention in found.attention if attention.as_trained)
 
 
-def seen(found: Findings, word: str, other: str) -> float:
-    """Of a query word's attention to the document, the share that another word gets."""
+def seen(found: Findings, like: Mapping[str, str]) -> float:
+    """Of what these words of the query see of the document, the share that words like them get."""
     weights = np.array(_as_scored(found).query_to_document)  # [query words, document words]
-    [row] = [at for at, one in enumerate(found.query_words) if one.text.lower() == word]
-    same = [at for at, one in enumerate(found.document_words) if one.text.lower() == other]
-    return float(weights[row, same].sum() / weights[row].sum())
+    query = [word.text.lower() for word in found.query_words]
+    document = np.array([word.text.lower() for word in found.document_words])
+    rows = {word: weights[query.index(word)] for word in like}
+    to_alike = sum(rows[word][document == other].sum() for word, other in like.items())
+    return float(to_alike / sum(row.sum() for row in rows.values()))
 
 
 def _draw_attention(found: Mapping[str, Findings], path: Path) -> None:

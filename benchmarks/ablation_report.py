@@ -1,4 +1,4 @@
-"""What `ablation.py` found: tables, learning curves, and DR-BERT's two cases, of what is done.
+"""What `ablation.py` found: tables, learning curves, and the papers' examples, of what is done.
 
 `write_report` writes OUTPUT/report.md and the pictures it shows, OUTPUT/pictures.
 """

@@ -63,7 +63,7 @@ def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
     assert everywhere.endswith("| 0.000 |"), "for other seeds too"
     assert "| STRM: queries with split words | 12 | 0.5000 | +0.1000 |" in text
     assert "| STRM: other queries | 12 | 0.5000 | +0.0000 |" in text
-    assert "markers" not in text, "it was not trained"
+    assert "plain + markers" not in text, "it was not trained"
     for word in ("bogue", "insouciantly"):
         picture = (output / "pictures" / f"attention-encoder-nfcorpus-{word}.svg").read_text(
             "utf-8"
