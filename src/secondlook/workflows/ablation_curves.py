@@ -45,12 +45,12 @@ def draw(result: AblationResult, sweeps: Mapping[str, Mapping[str, int]]) -> str
                 counts, means, deviations = zip(
                     *((place, row.mean, row.deviation or 0) for place, row in rows), strict=True
                 )
-                axes.errorbar(
-                    counts, means, deviations, marker="o", capsize=3, label="mean ± deviation"
-                )
+                of = "one seed" if rows[0][1].seeds == 1 else "mean ± deviation over seeds"
+                axes.errorbar(counts, means, deviations, marker="o", capsize=3, label=of)
                 if label == "training pairs":
                     axes.set_xscale("log")
                 axes.set_xticks(counts, [f"{count:,}" for count in counts])
+                axes.minorticks_off()  # a log axis labels its own between those of the counts
         except MissingExtra as missing:
             return str(missing)
     return ""
