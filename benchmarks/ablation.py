@@ -15,7 +15,8 @@ OUTPUT/report.md, with intervals, Holm-adjusted p-values, learning curves and th
 (`ablation_report.py`, `ablation_cases.py`). Each training that is over prints one line of JSON,
 leaves `VARIANT.SEED.json` (figures) and `VARIANT.SEED.trec.gz` (its run over the test queries) in
 OUTPUT/SETTING/DOMAIN, and is passed over from then on; these folders may be copied to another
-machine. Started twice, two processes share the work.
+machine. Started twice, two processes share the work; with OMP_NUM_THREADS=1
+each has its core, and all machines of one kind of CPU make the same data.
 `--settings`, `--domains`, `--variants` and `--seeds` choose a part of the grid.
 """
 

@@ -31,6 +31,8 @@ POSITIVES, NEGATIVES, NEEDED = 16, 30, 7
 """Of a training query at most; it needs so many negatives, so that all steps have equal pairs."""
 VALIDATION = 80
 MEASURE = "nDCG@10"
+FILES = ("train.parquet", "train-small.parquet", "dev.parquet", "test.parquet", "facets.json")
+"""What `prepare` makes; a folder of figures alone, copied from elsewhere, has the last only."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,9 @@ DOMAINS = {
 
 
 def prepare(domain: Domain, shared: Path, folder: Path) -> Path:
-    """The folder with train, train-small, dev and test.parquet, the corpus, and facets.json."""
+    """The folder with `FILES` and the corpus."""
     target = folder / domain.name
-    if (target / "facets.json").is_file():
+    if all((target / name).is_file() for name in FILES):
         return target
     target.mkdir(parents=True, exist_ok=True)
     source, rng = shared / domain.source, Random(SEED)

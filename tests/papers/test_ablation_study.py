@@ -20,6 +20,7 @@ from secondlook.types import Query
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import ablation
+import ablation_data
 import ablation_report
 
 QUERIES = [f"q{number}" for number in range(24)]
@@ -63,7 +64,7 @@ def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
     assert everywhere.endswith("| 0.000 |"), "for other seeds too"
     assert "| STRM: queries with split words | 12 | 0.5000 | +0.1000 |" in text
     assert "| STRM: other queries | 12 | 0.5000 | +0.0000 |" in text
-    assert "plain + markers" not in text, "it was not trained"
+    assert "markers" not in text, "it was not trained"
     for word in ("bogue", "insouciantly"):
         picture = (output / "pictures" / f"attention-encoder-nfcorpus-{word}.svg").read_text(
             "utf-8"
@@ -71,11 +72,29 @@ def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
         assert all(f"<!-- {label} -->" in picture for label in ("plain", "plain + STRM", word))
     assert text.count(" of 6 | ") == 4, "two cases by two rankers, among five other texts"
     assert (output / "pictures" / "curves-encoder-nfcorpus.svg").is_file()
-    for ranker in (output / "encoder" / "nfcorpus").glob("*.1"):
+    folder = output / "encoder" / "nfcorpus"
+    shutil.copytree(folder / "plain.1", folder / "plain-with-markers.1")
+    shutil.copy(folder / "plain.1.json", folder / "plain-with-markers.1.json")
+    text = ablation_report.write_report(output).read_text("utf-8")
+    alike = [line for line in text.splitlines() if "| ghost meaning urban |" in line]
+    assert len({line.split(" | ", 3)[3] for line in alike}) == 1, "the same ranker, seen twice"
+    assert len(alike) == 2, "its own example is looked at when a variant is there"
+    for ranker in folder.glob("*.1"):
         shutil.rmtree(ranker)
     again = ablation_report.write_report(output).read_text("utf-8")
     assert again == text, "it is made of files that may be kept without the rankers"
     assert ablation_report.curve(output / "encoder" / "nfcorpus", "plain")[-1] == (4.0, 0.44)
+
+
+def test_figures_alone_are_no_training_data(tmp_path):
+    domain, folder = ablation_data.DOMAINS["nfcorpus"], tmp_path / "data" / "nfcorpus"
+    folder.mkdir(parents=True)
+    (folder / "facets.json").write_text("{}")
+    with pytest.raises(FileNotFoundError):
+        ablation_data.prepare(domain, tmp_path / "nowhere", tmp_path / "data")
+    for name in ablation_data.FILES:
+        (folder / name).touch()
+    assert ablation_data.prepare(domain, tmp_path / "nowhere", tmp_path / "data") == folder
 
 
 def test_a_part_of_the_grid_can_be_asked_for():

@@ -63,7 +63,11 @@ class TypeClassifier:
 
     @classmethod
     def train(cls, labelled: Sequence[tuple[str, str]]) -> TypeClassifier:
-        """Fitted to (query, label) pairs; the same pairs give the same classifier."""
+        """Fitted to (query, label) pairs; the same pairs give the same classifier.
+
+        On another CPU, or with another number of threads, sums are rounded otherwise: a query
+        between two labels may get the other one.
+        """
         labels = sorted({label for _, label in labelled})
         gold = np.array([labels.index(label) for _, label in labelled])
         return cls(labels, _fit([query for query, _ in labelled], gold, len(labels)))
