@@ -3,8 +3,8 @@
 Two settings: (a) `encoder`, a joint cross-encoder with a new head, 40,000 pairs for every variant;
 (b) `cross-encoder`, one whose head knows ranking already, 10,240 pairs. Two domains, see
 `ablation_data.py`. All variants of a setting score the same number of pairs in as many steps
-(docs/decisions/0183). The main contrasts have three seeds on NFCorpus and two on SQuAD, the rest
-one.
+(docs/decisions/0183). The main contrasts have three seeds on NFCorpus and two on InsuranceQA,
+the rest one.
 
     python benchmarks/ablation.py run OUTPUT --shared DATA   # killed, it goes on
     python benchmarks/ablation.py report OUTPUT              # of what is done by now
@@ -130,7 +130,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["run", "report", "grid"])
     parser.add_argument("output", type=Path)
-    parser.add_argument("--shared", type=Path, help="folder with nfcorpus, squad-passage, …")
+    parser.add_argument(
+        "--shared", type=Path, help="folder with nfcorpus, insuranceqa, query-types"
+    )
     parser.add_argument("--recipes", type=Path, default=RECIPES)
     for name, of in {
         "settings": SETTINGS,

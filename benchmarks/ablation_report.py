@@ -20,7 +20,7 @@ from secondlook.workflows.ablate import read_figures
 SETTINGS = ("encoder", "cross-encoder")
 MAIN = ("plain", "plain + STRM", "plain + markers", "plain + types", "whole")
 REST = ("plain + adapt", "plain + listwise", "listwise only", "plain + denoise")
-SEEDS = {"nfcorpus": (1, 2, 3), "squad": (1, 2)}
+SEEDS = {"nfcorpus": (1, 2, 3), "insuranceqa": (1, 2)}
 PARTS = {
     "STRM": "plain + STRM",
     "markers": "plain + markers",

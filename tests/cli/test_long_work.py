@@ -112,6 +112,20 @@ def test_a_log_gets_a_line_though_no_item_is_done(monkeypatch, capsys):
         _wait_for(lambda: "exporting: 0 s" in capsys.readouterr().err)
 
 
+def test_the_speed_leaves_out_what_an_interrupted_run_had_done(monkeypatch, capsys):
+    monkeypatch.setattr("secondlook.progress.FIRST_LINE_AFTER", 0.01)
+    monkeypatch.setattr("secondlook.progress.LINE_EVERY", 0.01)
+    now = 0.0
+    monkeypatch.setattr(bars, "monotonic", lambda: now)
+    with bars.progress("re-ranking", "pairs", 6000) as advance:
+        advance(1000)
+        _wait_for(lambda: "re-ranking: 1,000/6,000 pairs · 0 s\n" in capsys.readouterr().err)
+        now = 20.0
+        advance(100)
+        expected = "re-ranking: 1,100/6,000 pairs · 5.0 pairs/s · 20 s\n"
+        _wait_for(lambda: expected in capsys.readouterr().err)
+
+
 def _wait_for(condition):
     until = time.monotonic() + 30
     while not condition():

@@ -101,6 +101,6 @@ def test_a_part_of_the_grid_can_be_asked_for():
     whole = list(ablation.grid())
     assert len(whole) == len(set(whole)) == 66
     asked = Namespace(
-        settings=["encoder"], domains=["squad"], variants=["plain + denoise"], seeds=[1]
+        settings=["encoder"], domains=["insuranceqa"], variants=["plain + denoise"], seeds=[1]
     )
     assert {cell.variant for cell in ablation.chosen(asked)} == {"plain + denoise", "whole"}

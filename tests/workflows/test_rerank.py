@@ -11,11 +11,14 @@ from secondlook.data import read_run, write_run
 from secondlook.encode.settings import WindowSettings
 from secondlook.errors import Unwritable, WrongArgument
 from secondlook.model.checkpoint import open_checkpoint, write_settings
+from secondlook.progress import Progress
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.train.groups import Groups, write_groups
 from secondlook.types import Hit, Ranking
+from secondlook.workflows.export import export
 from secondlook.workflows.rerank import rerank
 from secondlook.workflows.teach import teach
+from secondlook.workflows.warm import warm
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,31 @@ def test_a_cascade_tells_what_both_rankers_cost(folder, tmp_path):
     assert first.startswith(f"{folder / 'ranker'}: 18 pairs")
     assert first.endswith("to keep 2 of each query")
     assert second.startswith(f"{tmp_path / 'out.trec'}: 6 pairs")
+
+
+def test_long_work_on_torch_names_what_is_faster(folder, tmp_path, monkeypatch):
+    class Told(Progress):
+        def __init__(self):
+            self.messages = []
+
+        def say(self, message):
+            self.messages.append(message)
+
+    first, index, queries, _ = given(folder)
+    tiny.save(tiny.encoder(), tmp_path / "base")
+    own = warm(tmp_path / "base", tmp_path / "own").ranker
+    told = Told()
+    rerank(first, index, queries, own, tmp_path / "few.trec", progress=told)
+    assert told.messages == []
+    monkeypatch.setattr("secondlook.workflows.rerank._WORTH_AN_EXPORT", 18)
+    rerank(first, index, queries, own, tmp_path / "many.trec", progress=told)
+    [advice] = told.messages
+    command = f"secondlook export {own} --to openvino --precision fp32"
+    assert advice == f"torch scores on the CPU; OpenVINO is about twice as fast: {command}"
+    export(own, backend="onnx")
+    for ranker in (own, folder / "ranker"):  # exported; not of this program's making
+        rerank(first, index, queries, ranker, tmp_path / f"{ranker.name}.trec", progress=told)
+    assert told.messages == [advice]
 
 
 @pytest.mark.parametrize("pooling", ["max", "first"])

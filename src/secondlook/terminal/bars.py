@@ -57,21 +57,28 @@ class Bars(reported.Progress):
 
 @contextmanager
 def progress(doing: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Gives a function to call with how many more are done; shows speed and time left."""
+    """Gives a function to call with how many more are done; shows speed and time left.
+
+    The speed is that since the first call, which may tell what was done before an interruption.
+    """
     began, done = monotonic(), 0
+    first: tuple[float, int] | None = None
 
     def line() -> str:
-        seconds = monotonic() - began
+        now = monotonic()
         of = "" if total is None else f"/{total:,}"
-        speed = f" · {done / seconds:,.1f} {unit}/s" if done and seconds else ""
-        return f"{doing}: {done:,}{of} {unit}{speed} · {seconds:,.0f} s"
+        speed = ""
+        if first and done > first[1]:
+            speed = f" · {(done - first[1]) / (now - first[0]):,.1f} {unit}/s"
+        return f"{doing}: {done:,}{of} {unit}{speed} · {now - began:,.0f} s"
 
     with _bar(unit) as bar, repeated(line, _to_log, only_if=bar.disable):
         task = bar.add_task(doing, total=total)
 
         def advance(more: int) -> None:
-            nonlocal done
+            nonlocal done, first
             done += more
+            first = first or (monotonic(), done)
             bar.advance(task, more)
 
         yield advance

@@ -27,6 +27,7 @@ from secondlook.model.checkpoint import (
     base_name,
     locate,
     open_checkpoint,
+    read_tokenizer,
     refuse_to_replace,
     replacing,
 )
@@ -46,6 +47,7 @@ from secondlook.train.scale import scale_pairs
 from secondlook.train.settings import AdaptPhase, WarmPhase
 from secondlook.train.training_card import draw_curve, full_card
 from secondlook.train.triples import write_triple_groups
+from secondlook.train.truncation import texts_cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -239,6 +241,8 @@ def _begin(job: Job) -> Path:
         if isinstance(first, WarmPhase):
             model = _learned(model, "warm", Outcome(model, job.data))
         save_model(model, folder)
+        if told := texts_cut(model.tokenizer, model.settings.encode, job.data.train):
+            job.watch.say(f"{told}; a longer max_length, or windows, under [encode] reads them")
     processes.wait()
     return folder
 
@@ -321,6 +325,12 @@ def _finish(job: Job, last: Path, outcomes: Sequence[tuple[str, Kept]], data: Tr
         if curves and not draw_curve(half / "curve.png", curves):
             job.watch.say("no curve was drawn: pip install 'secondlook[report]'")
         (half / "README.md").write_text(
-            full_card(settings, recipe, job.data, curve=(half / "curve.png").is_file()),
+            full_card(
+                settings,
+                recipe,
+                job.data,
+                cut=texts_cut(read_tokenizer(half), settings.encode, job.data.train),
+                curve=(half / "curve.png").is_file(),
+            ),
             encoding="utf-8",
         )

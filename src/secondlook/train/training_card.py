@@ -55,7 +55,9 @@ def _line(
         axes.plot(steps, values, color=colour, marker=marker)  # type: ignore[attr-defined]
 
 
-def full_card(settings: RankerSettings, recipe: str, data: TrainData, *, curve: bool) -> str:
+def full_card(
+    settings: RankerSettings, recipe: str, data: TrainData, *, cut: str | None, curve: bool
+) -> str:
     """README.md of a trained ranker: the checkpoint's own card, and what it was made of."""
     lines = [card(settings).rstrip(), "", "## Data", ""]
     files = [("training", path) for path in data.train]
@@ -65,6 +67,8 @@ def full_card(settings: RankerSettings, recipe: str, data: TrainData, *, curve: 
         lines.append(f"- {use}: `{path.name}`, {len(groups):,} queries, {groups.fingerprint}")
         for about in groups.about:
             lines += [f"  - {key}: {value}" for key, value in about.items()]
+    if cut:
+        lines.append(f"- {cut}")
     if curve:
         lines += ["", "![loss and validation over steps](curve.png)"]
     lines += ["", "## Recipe", "", "```toml", recipe.rstrip(), "```"]

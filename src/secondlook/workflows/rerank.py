@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from secondlook.score.export_folder import Engine, Precision
     from secondlook.types import Corpus, Query, Ranking
 
+_WORTH_AN_EXPORT = 2_000
+"""Pairs; an export takes as long as scoring some hundred."""
+
 
 @dataclass(frozen=True, slots=True)
 class RerankResult:
@@ -91,6 +94,7 @@ def rerank(
     from secondlook.data import read_queries, read_run
     from secondlook.data.durable import refuse_to_overwrite
     from secondlook.score.counting import CountingRanker
+    from secondlook.workflows.export import faster_exported
     from secondlook.workflows.open_index import open_index
     from secondlook.workflows.vectors import stored_scorer_of
 
@@ -122,6 +126,9 @@ def rerank(
         open_tools = _tools(Path(index), str(ranker), scorer)
         _on_ray(job, ray, open_tools, scorer, reported)
         return RerankResult(target, total)
+    many = scorer.stored is None and total >= _WORTH_AN_EXPORT
+    if many and backend == "auto" and (advice := faster_exported(ranker, scorer.ranker)):
+        reported.say(advice)
     _here(job, corpus, scorer, chooser, reported)
     cost = scorer.cost()
     used = None if scorer.stored is None else scorer.stored.scores_from
