@@ -1,12 +1,14 @@
 """What the parts of a recipe are worth, as a program calls it."""
 
 import pytest
+import torch
 
 import tiny
 from invented import invent
 from secondlook.data import read_run
 from secondlook.errors import SecondlookError
 from secondlook.evaluate.measures import evaluate
+from secondlook.score.torch_backend import fast_bf16
 from secondlook.train.groups import write_groups
 from secondlook.workflows.ablate import AblationTrainings, ablate, plan, read_figures
 
@@ -54,8 +56,10 @@ def test_a_training_is_done_once_and_leaves_its_run_its_figures_and_its_curve(fo
     qrels = {f"q{number}": {f"d{number}-0": 1} for number in range(4)}
     measured = evaluate(qrels, read_run(run), ["nDCG@10"]).per_query["nDCG@10"]
     assert values == pytest.approx(dict(measured))
-    [phase] = read_figures(folder / "out", "whole − STRM", 7)["history"]
+    figures = read_figures(folder / "out", "whole − STRM", 7)
+    [phase] = figures["history"]
     assert phase["phase"] == "listwise"
+    assert figures["precision"] == ("bf16" if fast_bf16(torch.device("cpu")) else "fp32")
     assert phase["points"][0]["step"] == 1
     written = run.stat().st_mtime_ns
     assert trainings_in(folder).values("whole − STRM", 7) == values

@@ -19,7 +19,7 @@ from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Place, TrainData
 from secondlook.train.phases import run_phase
-from secondlook.train.ranker import precision_of, ranker_of
+from secondlook.train.ranker import precision_of, precision_of_ranking, ranker_of
 from secondlook.train.run import begin, prepare_data
 from secondlook.train.settings import RankingPhase
 from secondlook.train.validation import Validation
@@ -103,12 +103,11 @@ def estimate(job: Job) -> Plan:
     prepare_data(job)
     device = device_of(job.device)
     model = begin(job.recipe, job.base)
-    ranked = [phase for phase in job.recipe.phases if isinstance(phase, RankingPhase)]
     return Plan(
         model.settings.lineage.base,
         str(device),
         torch.get_num_threads(),
-        precision_of(ranked[0].precision, device) if ranked else "fp32",
+        precision_of_ranking(job.recipe, device),
         sum(weight.numel() for weight in model.network.parameters()),
         tuple(
             _phase(job, phase, model, device)

@@ -8,6 +8,7 @@ from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.model.checkpoint import TYPES
 from secondlook.score.ranker import Ranker
 from secondlook.score.torch_backend import TorchBackend, fast_bf16
+from secondlook.train.settings import RankingPhase
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from secondlook.model.network import Model
+    from secondlook.train.recipe import Recipe
 
 Precision = Literal["fp32", "bf16"]
 
@@ -41,3 +43,9 @@ def precision_of(wanted: Literal["auto", "fp32", "bf16"], device: torch.device) 
     if wanted == "auto":
         return "bf16" if fast_bf16(device) else "fp32"
     return wanted
+
+
+def precision_of_ranking(recipe: Recipe, device: torch.device) -> Precision:
+    """What the recipe's first ranking phase trains in on this hardware; fp32 without one."""
+    ranked = (phase for phase in recipe.phases if isinstance(phase, RankingPhase))
+    return next((precision_of(phase.precision, device) for phase in ranked), "fp32")

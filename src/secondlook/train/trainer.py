@@ -69,7 +69,9 @@ class GroupTrainer(Trainer):
         self.network, self._learning = network, learning
         small = args.device.type == "cpu"
         self.backward_tokens = learning.settings.backward_tokens or (4096 if small else 65_536)
-        self._forward_tokens = learning.settings.forward_tokens or (1024 if small else 16_384)
+        # Each forward adds a gradient of the size of all word embeddings, unless they are frozen.
+        few = 1024 if learning.settings.freeze_embeddings else self.backward_tokens
+        self._forward_tokens = learning.settings.forward_tokens or (few if small else 16_384)
         self.pairs, self.last_loss = 0, float("nan")
         self.validated: tuple[int, Validated] | None = None
         """After which step the network was last validated, and what came of it."""

@@ -284,7 +284,8 @@ class AblationTrainings:
 def read_figures(output: str | Path, name: str, seed: int) -> dict[str, Any] | None:
     """The figures of a variant that was trained in this folder; None where that is not over.
 
-    `values` are the measure by query, `history` what each phase measured on the way.
+    `values` are the measure by query, `history` what each phase measured on the way, `precision`
+    is what it was trained in.
     """
     path = Path(output) / f"{slug(name)}.{seed}.json"
     if not path.is_file():
@@ -334,6 +335,8 @@ def _train_and_measure(
     from secondlook.data.durable import write_at_once
     from secondlook.data.run import Run
     from secondlook.score.ranker import Ranker
+    from secondlook.score.torch_backend import device_of
+    from secondlook.train.ranker import precision_of_ranking
     from secondlook.train.run import histories, train
     from secondlook.train.validation import Validation
 
@@ -344,6 +347,7 @@ def _train_and_measure(
     _keep_cleaned(job)
     figures = {
         "made of": made_of,
+        "precision": precision_of_ranking(job.recipe, device_of(job.device)),
         "values": dict(test.measured(rankings).per_query[test.measure]),
         "history": [{"phase": phase, "points": points} for phase, points in histories(job)],
     }
