@@ -8,6 +8,7 @@ the rest one.
 
     python benchmarks/ablation.py run OUTPUT --shared DATA   # killed, it goes on
     python benchmarks/ablation.py report OUTPUT              # of what is done by now
+    python benchmarks/ablation.py tables OUTPUT              # those of docs/results/ablations.md
     python benchmarks/ablation.py grid OUTPUT                # what is trained, and what is done
 
 `run` trains one variant at a time, those that tell most first, and at the end writes the report:
@@ -35,6 +36,7 @@ from pathlib import Path
 import numpy as np
 
 from ablation_data import DOMAINS, bases, prepare
+from ablation_page import page_tables
 from ablation_report import MAIN, REST, SEEDS, SETTINGS, write_report
 from secondlook.errors import OutputInUse
 from secondlook.workflows.ablate import AblationTrainings, read_figures
@@ -128,7 +130,7 @@ def _train(trainings: AblationTrainings, cell: Training) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["run", "report", "grid"])
+    parser.add_argument("what", choices=["run", "report", "tables", "grid"])
     parser.add_argument("output", type=Path)
     parser.add_argument(
         "--shared", type=Path, help="folder with nfcorpus, insuranceqa, query-types"
@@ -147,6 +149,9 @@ def main() -> None:
             folder = asked.output / cell.setting / cell.domain
             over = read_figures(folder, cell.variant, cell.seed) is not None
             print(json.dumps(asdict(cell) | {"over": over}))
+        return
+    if asked.what == "tables":
+        print("\n\n".join(page_tables(asked.output)))
         return
     if asked.what == "run":
         if asked.shared is None:

@@ -32,6 +32,8 @@ PARTS = {
     "all of it": "whole",
 }
 """Each part and the recipe that has it; `plain`, the pointwise phase alone, lacks them all."""
+EVERYWHERE = [Part(name, having, "plain") for name, having in PARTS.items()]
+"""The parts, over all queries."""
 EXACT = 0.75
 """From this share of a query's terms in a relevant candidate on, it is an exact-match query."""
 FEWEST = 20
@@ -82,8 +84,7 @@ def tables(output: Path) -> Iterator[str]:
             means = [float(np.mean(list(values.values()))) for values in seeds.values()]
             shown = ", ".join(f"{mean:.4f}" for mean in means)
             yield f"| {variant} | {shown} | {np.mean(means):.4f} |"
-        everywhere = [Part(name, having, "plain") for name, having in PARTS.items()]
-        for title, parts in {"All queries": everywhere, "By query": targets(facets)}.items():
+        for title, parts in {"All queries": EVERYWHERE, "By query": targets(facets)}.items():
             rows = contrasts(figures, parts, np.random.default_rng(0))
             if rows:
                 yield f"\n### {title}\n\n{contrast_table(rows, MEASURE)}"

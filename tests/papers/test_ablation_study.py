@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import ablation
 import ablation_data
+import ablation_page
 import ablation_report
 
 QUERIES = [f"q{number}" for number in range(24)]
@@ -104,3 +105,26 @@ def test_a_part_of_the_grid_can_be_asked_for():
         settings=["encoder"], domains=["insuranceqa"], variants=["plain + denoise"], seeds=[1]
     )
     assert {cell.variant for cell in ablation.chosen(asked)} == {"plain + denoise", "whole"}
+
+
+def test_the_page_has_the_tables_of_the_committed_runs():
+    results = Path(__file__).parents[2] / "docs" / "results"
+    page = (results / "ablations.md").read_text("utf-8")
+    tables = list(ablation_page.page_tables(results / "runs" / "ablation"))
+    assert len(tables) > 1
+    assert [table for table in tables if f"\n\n{table}\n\n" not in page] == []
+
+
+def test_figures_are_written_as_the_page_has_them():
+    assert ablation_page.plain(0.30371) == ".3037"
+    assert [ablation_page.signed(value) for value in (-0.0108, 0.002, -0.00001)] == [
+        "−.0108",
+        "+.0020",
+        "+.0000",
+    ]
+    assert [ablation_page.probability(p) for p in (0.0004, 0.0186, 0.206, 0.999)] == [
+        "< .001",
+        ".019",
+        ".21",
+        "1.0",
+    ]
