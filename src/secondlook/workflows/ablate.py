@@ -285,7 +285,7 @@ def read_figures(output: str | Path, name: str, seed: int) -> dict[str, Any] | N
     """The figures of a variant that was trained in this folder; None where that is not over.
 
     `values` are the measure by query, `history` what each phase measured on the way, `precision`
-    is what it was trained in.
+    is what it was trained and tested in.
     """
     path = Path(output) / f"{slug(name)}.{seed}.json"
     if not path.is_file():
@@ -342,12 +342,13 @@ def _train_and_measure(
 
     train(job, resume=True)
     test = Validation(groups, measure)
-    rankings = test.rankings(Ranker.load(job.output, device=job.device))
+    precision = precision_of_ranking(job.recipe, device_of(job.device))  # as it was validated
+    rankings = test.rankings(Ranker.load(job.output, device=job.device, precision=precision))
     Run(rankings, job.output.name).write(job.output.with_name(f"{job.output.name}.trec.gz"))
     _keep_cleaned(job)
     figures = {
         "made of": made_of,
-        "precision": precision_of_ranking(job.recipe, device_of(job.device)),
+        "precision": precision,
         "values": dict(test.measured(rankings).per_query[test.measure]),
         "history": [{"phase": phase, "points": points} for phase, points in histories(job)],
     }
