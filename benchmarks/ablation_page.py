@@ -15,7 +15,7 @@ import numpy as np
 
 from ablation_data import DOMAINS, MEASURE
 from ablation_report import EVERYWHERE, SETTINGS, cells, figures_of, targets
-from secondlook.evaluate.ablation import Contrast, contrasts
+from secondlook.evaluate.ablation import Contrast, Part, contrasts
 from secondlook.evaluate.seeds import OverSeeds
 
 Facets = Mapping[str, Mapping[str, str | float]]
@@ -35,13 +35,16 @@ ROWS = {
     "all of it": "whole recipe",
 }
 _HEAD = (
-    f"| | seeds | {MEASURE} | difference from plain | 95% interval | p | 95%, other seeds too "
+    f"| | seeds | {MEASURE} | difference | 95% interval | p | 95%, other seeds too "
     "| p, other seeds too |\n|---|---|---|---|---|---|---|---|"
 )
 
 
 def page_tables(output: Path) -> Iterator[str]:
-    """All parts in both settings and domains, then the parts on the queries they are meant for."""
+    """All parts in both settings and domains, then the parts on the queries they are meant for.
+
+    `plain` is compared with BM25's order, by itself; a part with `plain`.
+    """
     found: dict[str, dict[str, Path]] = {domain: {} for domain in DOMAINS}
     for setting, domain, folder in cells(output):
         found[domain][setting] = folder
@@ -62,13 +65,12 @@ def _rows(domain: str, folders: Mapping[str, Path], facets: Facets) -> Iterator[
     yield f"| {name}: BM25's order | | {plain(bm25)} | | | | | |"
     for setting, folder in folders.items():
         figures = figures_of(folder, domain)
-        seeds = figures["plain"]
-        yield f"| {TRAINED[setting]} | {len(seeds)} | {plain(_mean(seeds))} | | | | | |"
-        rows = {row.part: row for row in contrasts(figures, EVERYWHERE, np.random.default_rng(0))}
-        for part, shown in ROWS.items():
-            if row := rows.get(part):
-                mean = plain(row.base + row.delta)
-                yield f"| {shown} | {len(row.by_seed)} | {mean} | {_difference(row)} |"
+        order = {query: float(of_query["BM25"]) for query, of_query in facets.items()}
+        both = {"plain": figures["plain"], "BM25": dict.fromkeys(figures["plain"], order)}
+        [gain] = contrasts(both, [Part(TRAINED[setting], "plain", "BM25")], chance())
+        yield _row(TRAINED[setting], gain)
+        rows = {row.part: row for row in contrasts(figures, EVERYWHERE, chance())}
+        yield from (_row(shown, rows[part]) for part, shown in ROWS.items() if part in rows)
 
 
 def _by_query(domain: str, folders: Mapping[str, Path], facets: Facets) -> Iterator[str]:
@@ -76,16 +78,17 @@ def _by_query(domain: str, folders: Mapping[str, Path], facets: Facets) -> Itera
     yield "|---|---|---|---|"
     parts = targets(facets)
     found = {
-        setting: {
-            row.part: row
-            for row in contrasts(figures_of(folder, domain), parts, np.random.default_rng(0))
-        }
+        setting: {row.part: row for row in contrasts(figures_of(folder, domain), parts, chance())}
         for setting, folder in folders.items()
     }
     for part in parts:
         rows = [found.get(setting, {}).get(part.name) for setting in SETTINGS]
         shown = " | ".join(f"{signed(row.delta)} ({_interval(row)})" if row else "" for row in rows)
         yield f"| {part.name} | {len(part.queries or ())} | {shown} |"
+
+
+def _row(name: str, row: Contrast) -> str:
+    return f"| {name} | {len(row.by_seed)} | {plain(row.base + row.delta)} | {_difference(row)} |"
 
 
 def _difference(row: Contrast) -> str:
@@ -98,8 +101,9 @@ def _interval(row: Contrast | OverSeeds) -> str:
     return f"{signed(row.low)} to {signed(row.high)}"
 
 
-def _mean(seeds: Mapping[int, Mapping[str, float]]) -> float:
-    return float(np.mean([np.mean(list(values.values())) for values in seeds.values()]))
+def chance() -> np.random.Generator:
+    """The same for every table."""
+    return np.random.default_rng(0)
 
 
 def plain(value: float) -> str:
