@@ -109,9 +109,16 @@ def run(output: Path, shared: Path, recipes: Path, waiting: list[Training]) -> N
 
 
 def _train(trainings: AblationTrainings, cell: Training) -> bool:
-    """Whether it is over now."""
+    """Whether it is over now, or can never begin."""
     if not trainings.can_begin(cell.variant, cell.seed):
-        return False
+        if trainings.kept("whole", cell.seed) is None:
+            return False
+        sys.stderr.write(
+            f"passed over: {cell.variant}, seed {cell.seed}: the data that the whole recipe's "
+            f"noise reduction left are not in {trainings.output}; remove whole.{cell.seed}.json "
+            "there to make them again\n"
+        )
+        return True
     known = trainings.kept(cell.variant, cell.seed) is not None
     began = time.monotonic()
     try:

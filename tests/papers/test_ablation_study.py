@@ -107,6 +107,25 @@ def test_a_part_of_the_grid_can_be_asked_for():
     assert {cell.variant for cell in ablation.chosen(asked)} == {"plain + denoise", "whole"}
 
 
+def test_what_needs_data_of_another_machine_is_passed_over(tmp_path, capsys):
+    class Trainings:
+        output = tmp_path
+        over = None
+
+        def can_begin(self, variant, seed):
+            return False
+
+        def kept(self, variant, seed):
+            return self.over
+
+    trainings, cell = Trainings(), ablation.Training("encoder", "nfcorpus", "plain + denoise", 1)
+    assert not ablation._train(trainings, cell), "the whole recipe is under way"
+    assert capsys.readouterr().err == ""
+    trainings.over = {"values": {}}
+    assert ablation._train(trainings, cell)
+    assert "remove whole.1.json there to make them again" in capsys.readouterr().err
+
+
 def test_the_page_has_the_tables_of_the_committed_runs():
     results = Path(__file__).parents[2] / "docs" / "results"
     page = (results / "ablations.md").read_text("utf-8")
