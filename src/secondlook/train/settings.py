@@ -82,7 +82,7 @@ class RankingPhase(PhaseSettings):
     """`auto` is bf16 where the hardware has it."""
     forward_tokens: int | None = Field(None, ge=1)
     """Pairs of like length are scored together, up to this many tokens with their padding; None is
-    16,384, on a CPU 1,024 with frozen embeddings and as many as `backward_tokens` without."""
+    16,384, on a CPU `backward_tokens` where word embeddings are learnt and 1,024 otherwise."""
     backward_tokens: int | None = Field(None, ge=1)
     """A step with more tokens is cut up and accumulated; halved when memory runs out. None is 4,096
     on a CPU, which is no faster with more, and 65,536 elsewhere."""

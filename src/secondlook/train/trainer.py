@@ -69,8 +69,9 @@ class GroupTrainer(Trainer):
         self.network, self._learning = network, learning
         small = args.device.type == "cpu"
         self.backward_tokens = learning.settings.backward_tokens or (4096 if small else 65_536)
-        # Each forward adds a gradient of the size of all word embeddings, unless they are frozen.
-        few = 1024 if learning.settings.freeze_embeddings else self.backward_tokens
+        embeddings: Any = network.encoder.get_input_embeddings()
+        # Each forward adds a gradient of the size of all word embeddings, where they are learnt.
+        few = self.backward_tokens if embeddings.weight.requires_grad else 1024
         self._forward_tokens = learning.settings.forward_tokens or (few if small else 16_384)
         self.pairs, self.last_loss = 0, float("nan")
         self.validated: tuple[int, Validated] | None = None
