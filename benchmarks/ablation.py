@@ -37,7 +37,7 @@ import numpy as np
 
 from ablation_data import DOMAINS, bases, prepare
 from ablation_page import page_tables
-from ablation_report import MAIN, REST, SEEDS, SETTINGS, write_report
+from ablation_report import MAIN, REST, SEEDS, SETTINGS, cells, write_report
 from secondlook.errors import OutputInUse
 from secondlook.workflows.ablate import AblationTrainings, read_figures
 
@@ -158,6 +158,8 @@ def main() -> None:
             print(json.dumps(asdict(cell) | {"over": over}))
         return
     if asked.what == "tables":
+        if not any(cells(asked.output)):
+            sys.exit(f"{asked.output} has no figures of a plain recipe; give the OUTPUT of `run`")
         print("\n\n".join(page_tables(asked.output)))
         return
     if asked.what == "run":

@@ -134,6 +134,12 @@ def test_the_page_has_the_tables_of_the_committed_runs():
     assert [table for table in tables if f"\n\n{table}\n\n" not in page] == []
 
 
+def test_tables_of_a_folder_without_figures_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["ablation.py", "tables", str(tmp_path)])
+    with pytest.raises(SystemExit, match="has no figures of a plain recipe"):
+        ablation.main()
+
+
 def test_figures_are_written_as_the_page_has_them():
     assert ablation_page.plain(0.30371) == ".3037"
     assert [ablation_page.signed(value) for value in (-0.0108, 0.002, -0.00001)] == [
