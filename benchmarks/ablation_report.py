@@ -45,7 +45,8 @@ def write_report(output: Path) -> Path:
     pictures = output / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     looked_at = cases(cells(output), output)
-    text = "\n".join([*tables(output), *curves(output, pictures), *looked_at])
+    drawn = (*differences(output, pictures), *curves(output, pictures))
+    text = "\n".join([*tables(output), *drawn, *looked_at])
     write_at_once(output / "report.md", f"# Ablation\n{text}\n")
     return output / "report.md"
 
@@ -111,6 +112,38 @@ def targets(facets: Mapping[str, Mapping[str, str | float]]) -> list[Part]:
         for part, which, some in chosen
         if len(some) >= FEWEST
     ]
+
+
+def differences(output: Path, pictures: Path) -> Iterator[str]:
+    """What each part changes, with its interval, in all settings and domains at once."""
+    rows_of = {
+        (setting, domain): contrasts(
+            figures_of(folder, domain), EVERYWHERE, np.random.default_rng(0)
+        )
+        for setting, domain, folder in cells(output)
+    }
+    rows_of = {where: rows for where, rows in rows_of.items() if rows}
+    if not rows_of:
+        return
+    figure, panels = panels_of(1, len(rows_of), (2 + 2.4 * len(rows_of), 3.2), sharex=True)
+    names = list(PARTS)[::-1]
+    for panel, ((setting, domain), rows) in zip(panels, rows_of.items(), strict=True):
+        panel.axvline(0, color="gray", linewidth=0.8)
+        for row in rows:
+            at = names.index(row.part)
+            if row.over_seeds:
+                panel.hlines(at, row.over_seeds.low, row.over_seeds.high, color="C0", alpha=0.4)
+            panel.hlines(at, row.low, row.high, color="C0", linewidth=2.5)
+            panel.plot(row.delta, at, marker="o", color="C0")
+        panel.set_yticks(range(len(names)), names if panel is panels[0] else [])
+        panel.set_ylim(-0.5, len(names) - 0.5)
+        panel.set_title(f"{setting}, {domain}", fontsize="small")
+        panel.tick_params(labelsize="small")
+        panel.locator_params(axis="x", nbins=4)
+    label = f"{MEASURE}, difference from plain, 95% interval over queries (light: other seeds too)"
+    figure.supxlabel(label, fontsize="small")
+    figure.savefig(pictures / "differences.svg")
+    yield "![What each part changes](pictures/differences.svg)\n"
 
 
 def curves(output: Path, pictures: Path) -> Iterator[str]:

@@ -73,6 +73,8 @@ def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
         assert all(f"<!-- {label} -->" in picture for label in ("plain", "plain + STRM", word))
     assert text.count(" of 6 | ") == 4, "two cases by two rankers, among five other texts"
     assert (output / "pictures" / "curves-encoder-nfcorpus.svg").is_file()
+    drawn = (output / "pictures" / "differences.svg").read_text("utf-8")
+    assert all(f"<!-- {label} -->" in drawn for label in ("STRM", "encoder, nfcorpus"))
     folder = output / "encoder" / "nfcorpus"
     shutil.copytree(folder / "plain.1", folder / "plain-with-markers.1")
     shutil.copy(folder / "plain.1.json", folder / "plain-with-markers.1.json")
