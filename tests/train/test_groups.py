@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from secondlook.errors import MalformedInput, Unwritable
+from secondlook.train import groups as module
 from secondlook.train.groups import SCHEMA, Group, Groups, write_groups
 from secondlook.types import Document, Query
 
@@ -67,6 +68,29 @@ def test_long_texts_are_parted_into_row_groups_that_fit_into_memory(tmp_path):
     path = tmp_path / "long.parquet"
     write_groups(path, (plain(number, "x" * 3_000_000) for number in range(5)), about={})
     assert parquet.ParquetFile(path).metadata.num_row_groups == 3
+
+
+def test_row_groups_stay_in_memory_up_to_a_bound_in_bytes(tmp_path, monkeypatch):
+    path, read = tmp_path / "long.parquet", []
+    write_groups(path, (plain(number, "x" * 3_000_000) for number in range(6)), about={})
+
+    class Counted(parquet.ParquetFile):
+        def read_row_group(self, i, **how):
+            read.append(i)
+            return super().read_row_group(i, **how)
+
+    def reads(megabytes):
+        monkeypatch.setattr(module, "_IN_MEMORY", megabytes * 1_000_000)
+        groups = Groups([path])
+        read.clear()
+        texts = [groups[row].documents[0].text for row in (0, 1, 2, 3, 0, 5, 2)]
+        assert texts == ["x" * 3_000_000] * 7
+        return list(read)
+
+    monkeypatch.setattr(module.parquet, "ParquetFile", Counted)
+    assert reads(30) == [0, 1, 2]
+    assert reads(13) == [0, 1, 2, 1], "the least recently used one had to go"
+    assert reads(1) == [0, 1, 0, 2, 1], "the last one stays in any case"
 
 
 def test_the_groups_are_taken_one_by_one_as_they_come(tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -177,6 +178,18 @@ def test_a_group_that_does_not_fit_alone_is_said(warm, data, tmp_path, monkeypat
             TrainData(data.folder, data.train),
             Place(tmp_path / "a", 1, "cpu"),
         )
+
+
+def test_processes_that_read_ahead_change_no_weight(joint, data, tmp_path, monkeypatch):
+    settings = Listwise(**FAST | {"max_steps": 7, "keep": "last"})  # four epochs
+
+    def trained(processes):
+        monkeypatch.setattr(ranking, "readers", lambda device: processes)
+        place = Place(tmp_path / str(processes), seed=1, device="cpu")
+        return state(ranking.run(settings, deepcopy(joint), data, place).model)
+
+    alone, helped = trained(0), trained(2)
+    assert all(torch.equal(weight, helped[name]) for name, weight in alone.items())
 
 
 def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path):

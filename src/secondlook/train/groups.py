@@ -53,7 +53,8 @@ _ABOUT = b"secondlook.groups"
 _ROWS_TOGETHER = 64
 _TEXT_TOGETHER = 4 << 20
 """A row group, the least that is read at once, ends at this many rows or characters."""
-_KEPT = 64  # row groups in memory
+_IN_MEMORY = 256 << 20
+"""Bytes of row groups that stay in memory; an epoch reads them in random order."""
 HIGHEST_GRADE = 127
 
 
@@ -137,6 +138,7 @@ class Groups(Sequence[Group]):
                 self._starts.append(self._starts[-1] + rows)
                 self._places.append((number, inside))
         self._held: OrderedDict[int, pa.Table] = OrderedDict()
+        self._bytes = 0  # of what is held
 
     @cached_property
     def fingerprint(self) -> str:
@@ -198,8 +200,9 @@ class Groups(Sequence[Group]):
         except (pa.ArrowException, OSError) as error:
             raise _malformed(path, f"its row group {inside} cannot be read ({error})") from error
         self._held[number] = table
-        if len(self._held) > _KEPT:
-            self._held.popitem(last=False)
+        self._bytes += table.nbytes
+        while self._bytes > _IN_MEMORY and len(self._held) > 1:
+            self._bytes -= self._held.popitem(last=False)[1].nbytes
         return table
 
 
