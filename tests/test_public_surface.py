@@ -192,7 +192,7 @@ def test_a_written_ranker_is_replaced_only_if_asked(tmp_path):
     base = tiny.save(tiny.encoder(), tmp_path / "tiny-e5")
     given = {"folder": tmp_path / "ranker", "device": "cpu"}
     sl.Ranker.from_biencoder(base, **given)
-    with pytest.raises(sl.SecondlookError, match="is there already; to overwrite it, set replace"):
+    with pytest.raises(sl.SecondlookError, match="to overwrite it, give `replace=True`"):
         sl.Ranker.from_biencoder(base, query_prompt="query: ", **given)
     replaced = sl.Ranker.from_biencoder(base, query_prompt="query: ", replace=True, **given)
     assert replaced.settings.encode.query_prompt == "query: "

@@ -91,7 +91,7 @@ def test_options_that_do_not_go_together_end_it_as_a_wrong_option_does(data, mon
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "secondlook: a `run` needs `qrels`, and excludes a `corpus`\n"
+    assert capsys.readouterr().err == "secondlook: a --run needs --qrels, and excludes a --corpus\n"
 
 
 def test_a_fused_run_is_refused(data):

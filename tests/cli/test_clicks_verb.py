@@ -30,7 +30,7 @@ def test_what_is_wrong_is_one_line(tmp_path):
     assert "log.tsv:1: document 'd2' was clicked" in said
     log.write_text("cape fear\td1\td1\n")
     said = secondlook("clicks", log, "-o", tmp_path / "made", fails=True)
-    assert "`eta` 1" in said
+    assert "--eta 1" in said
     assert not (tmp_path / "made").exists()
     missing = secondlook("clicks", tmp_path / "no.log", "-o", tmp_path / "made", fails=True)
     assert "cannot be opened" in missing

@@ -63,7 +63,7 @@ def test_only_judged_queries(data):
 def test_an_index_is_not_built_over_by_accident(data):
     secondlook("index", data / "corpus.jsonl", data / "my.index")
     complaint = secondlook("index", data / "corpus.jsonl", data / "my.index", fails=True)
-    assert "set replace" in complaint
+    assert "give --replace" in complaint
     secondlook("index", data / "corpus.jsonl", data / "my.index", "--replace", "--k1", "1.2")
 
 

@@ -7,18 +7,19 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from typer.main import get_command
 
 import secondlook
 import tiny
 from command_line import in_process, writing
 from invented import write_deep_sea
 from secondlook import Document
-from secondlook.cli import main
+from secondlook.cli import app, main
 from secondlook.data import read_corpus
 from secondlook.errors import SecondlookError
 from secondlook.retrieve.snippet import densest, snippet
 from secondlook.terminal import bars
-from secondlook.terminal.problems import told
+from secondlook.terminal.problems import as_problem, told
 from secondlook.train import estimate
 
 
@@ -71,6 +72,13 @@ def test_a_folder_that_may_not_be_written_is_a_message():
     refused = PermissionError(errno.EACCES, "Permission denied", "/data/out")
     assert told(refused) == "/data/out: Permission denied"
     assert told(ZeroDivisionError("a fault of ours")) is None
+
+
+def test_arguments_in_a_message_are_the_options_of_the_verb():
+    error = SecondlookError("give `replace=True`, or lower `k1`; `resume=True` is for others")
+    verb = get_command(app).commands["index"]
+    expected = "give --replace, or lower --k1; `resume=True` is for others"
+    assert str(as_problem(error, verb.params)) == expected
 
 
 def test_what_is_wrong_in_the_program_keeps_its_traceback(monkeypatch, corpus):
@@ -149,7 +157,7 @@ def test_a_finished_run_is_replaced_only_if_asked(tmp_path, corpus):
     in_process(*given)
     made = (tmp_path / "out.trec").read_bytes()
     (tmp_path / "out.trec").write_text("precious")
-    assert "set replace" in in_process(*given, fails=True)
+    assert "give --replace" in in_process(*given, fails=True)
     assert (tmp_path / "out.trec").read_text() == "precious"
     in_process(*given, "--replace")
     assert (tmp_path / "out.trec").read_bytes() == made

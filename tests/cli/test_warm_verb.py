@@ -50,7 +50,7 @@ def test_a_ranker_that_is_there_is_replaced_only_if_asked(base, tmp_path):
     card = tmp_path / "ranker" / "secondlook.json"
     run(base, "-o", tmp_path / "ranker")
     made = card.read_text()
-    with pytest.raises(CheckpointProblem, match="ranker is there already; to overwrite it, set"):
+    with pytest.raises(CheckpointProblem, match="there already; to overwrite it, give --replace"):
         run(base, "-o", tmp_path / "ranker", "--document-prompt", "passage: ")
     assert card.read_text() == made
     run(base, "-o", tmp_path / "ranker", "--document-prompt", "passage: ", "--replace")

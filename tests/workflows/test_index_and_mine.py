@@ -41,7 +41,7 @@ def test_an_index_is_built_and_mined_without_a_word(files, tmp_path, capsys):
 
 def test_errors_name_arguments_instead_of_options(files, tmp_path):
     build_index(files[0], tmp_path / "index")
-    with pytest.raises(IndexProblem, match="to rebuild it, set replace"):
+    with pytest.raises(IndexProblem, match="to rebuild it, give `replace=True`"):
         build_index(files[0], tmp_path / "index")
     with pytest.raises(UnknownName, match="bm25s"):
         build_index(files[0], tmp_path / "other", engine="bm25")

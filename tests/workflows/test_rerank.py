@@ -131,7 +131,7 @@ def test_a_remote_ranker_is_not_asked_by_the_workers_of_a_cluster(folder, tmp_pa
 
 def test_errors_name_arguments_instead_of_options(folder, tmp_path):
     (tmp_path / "out.trec").write_text("precious")
-    with pytest.raises(Unwritable, match="set replace"):
+    with pytest.raises(Unwritable, match="give `replace=True`"):
         rerank(*given(folder), tmp_path / "out.trec")
     for options in ({"raw": True}, {"cascade": (folder / "ranker", 2)}):
         with pytest.raises(WrongArgument, match="leave out ray"):

@@ -46,12 +46,11 @@ from secondlook.cli import (
 )
 from secondlook.errors import SecondlookError
 from secondlook.terminal.help_layout import VerbApp
-from secondlook.terminal.problems import Verbs, exit_code
+from secondlook.terminal.problems import exit_code
 from secondlook.terminal.version import options_before_a_verb
 
 app = VerbApp(
     name="secondlook",
-    cls=Verbs,
     callback=options_before_a_verb,
     help="Fine-tune, evaluate, explain and serve BERT re-rankers for your search engine.",
     no_args_is_help=True,

@@ -24,7 +24,7 @@ def refuse_to_overwrite(output: Path, *, replace: bool) -> None:
     """
     unfinished = any(output.parent.glob(f".{escape(output.name)}.part*"))
     if output.exists() and not (replace or unfinished):
-        raise Unwritable(f"{output} already exists; to overwrite it, set replace")
+        raise Unwritable(f"{output} already exists; to overwrite it, give `replace=True`")
 
 
 def sync(path: Path) -> None:

@@ -56,5 +56,5 @@ def _reason(error: Exception) -> SecondlookError:
             return cause
     return EngineProblem(
         f"training on the Ray cluster ended early ({error}); what is saved stays: the same with "
-        "`resume` goes on"
+        "`resume=True` goes on"
     )

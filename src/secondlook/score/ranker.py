@@ -137,7 +137,7 @@ class Ranker:
         if folder is None:
             return from_biencoder(source, encode, device)
         if not replace:
-            refuse_to_replace(Path(folder), "to overwrite it, set replace")
+            refuse_to_replace(Path(folder), "to overwrite it, give `replace=True`")
         make_warm(source, folder, encode=encode)
         return cls.load(folder, device=device)
 

@@ -1,4 +1,4 @@
-"""A verb's help, laid out for the width of the terminal.
+"""A verb as a person meets it: its errors, and its help laid out for the width of the terminal.
 
 Docstrings are wrapped for the editor. Rich keeps those line breaks and adds its own, so a paragraph
 would come out ragged on a narrower terminal: its lines are joined here, and rich wraps the whole.
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
+from secondlook.terminal.problems import as_problem
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -24,13 +26,23 @@ _BLANK = "[dim][/dim]"
 
 
 class Verb(TyperCommand):
-    """A command whose help fills the terminal's lines, and names its arguments in capitals."""
+    """A command whose help fills the terminal's lines, and whose errors name its own options."""
 
     def __init__(self, *given: Any, **settings: Any) -> None:  # noqa: ANN401 - typer's own
         super().__init__(*given, **settings)
         for one in self.params:
             if one.param_type_name == "argument" and one.metavar is None:
                 one.metavar = str(one.name).upper()  # as the help's text has it
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - click's context, whose place varies
+        """Run it; what a person can mend is a message in the words of the command line."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, Exception) as error:
+            problem = as_problem(error, self.params)
+            if problem is None or problem is error:
+                raise
+            raise problem from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
         """Print the help."""

@@ -7,11 +7,13 @@ for was not reached (`tune`, `compare --require`), 130 interrupted (Ctrl-C).
 from __future__ import annotations
 
 import errno
-from typing import Any
-
-from typer.core import TyperGroup
+import re
+from typing import TYPE_CHECKING, Any
 
 from secondlook.errors import Interrupted, SecondlookError, WrongArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PROBLEM, WRONG_OPTION, INTERRUPTED = 1, 2, 130
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -24,24 +26,30 @@ _ALSO_FULL = (
     "iostream error",  # OpenVINO
 )
 """How libraries say it that raise no OSError."""
+_ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*)(?:=True)?`")
 
 
-class Verbs(TyperGroup):
-    """The command line, which turns what a person can mend into a message."""
+def as_problem(error: BaseException, options: Iterable[Any]) -> SecondlookError | None:
+    """What a verb with these options ends with; None for a fault of the program itself.
 
-    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - click's context, whose place varies
-        """Run a verb."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as pressed:
-            raise Interrupted(_with_what_was_kept("stopped", pressed)) from pressed
-        except (SecondlookError, BrokenPipeError):
-            raise
-        except Exception as error:
-            problem = told(error)
-            if problem is None:
-                raise
-            raise SecondlookError(_with_what_was_kept(problem, error)) from error
+    Where a function's message names an argument, as `replace=True`, the verb's option stands.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        problem: SecondlookError = Interrupted(_with_what_was_kept("stopped", error))
+    elif isinstance(error, SecondlookError):
+        problem = error
+    elif words := told(error):
+        problem = SecondlookError(_with_what_was_kept(words, error))
+    else:
+        return None
+    spelled = {
+        option.name: next((name for name in option.opts if name.startswith("--")), option.opts[0])
+        for option in options
+        if option.param_type_name == "option"
+    }
+    message = _ARGUMENT.sub(lambda named: spelled.get(named[1], named[0]), str(problem))
+    problem.args = (message,)
+    return problem
 
 
 def exit_code(problem: SecondlookError) -> int:

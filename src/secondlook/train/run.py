@@ -139,7 +139,8 @@ def train(job: Job, *, resume: bool = False) -> RankerSettings:
         return _train(replace(job, watch=Unwatched()), resume=resume)
     job.output.parent.mkdir(parents=True, exist_ok=True)
     with locked(
-        job.output, f"what was last saved is kept in {job.work}; the same with `resume` goes on"
+        job.output,
+        f"what was last saved is kept in {job.work}; the same with `resume=True` goes on",
     ):
         prepare_data(job)
         return _train(job, resume=resume)
@@ -224,7 +225,7 @@ def _claim(job: Job, *, resume: bool) -> bool:
     refuse_to_replace(job.output)
     if begun and not resume:
         raise SecondlookError(
-            f"an earlier run left {job.work}; continue it with `resume`, or remove it"
+            f"an earlier run left {job.work}; continue it with `resume=True`, or remove it"
         )
     if not begun:
         job.work.mkdir(parents=True, exist_ok=True)

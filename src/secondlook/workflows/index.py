@@ -82,7 +82,7 @@ def build_index(
         refuse_states(vectors, engine=ENGINES[engine], ray=ray)
     if (target / CARD).exists() and not replace:
         if vectors is None:
-            raise IndexProblem(f"{target} is already an index; to rebuild it, set replace")
+            raise IndexProblem(f"{target} is already an index; to rebuild it, give `replace=True`")
         add_vectors(
             target,
             corpus,

@@ -24,7 +24,7 @@ def refuse_other_corpus(
     if Fingerprint.of(read).digest() != engine.card.fingerprint:
         raise IndexProblem(
             f"{folder} is an index of other documents than these; give the corpus that it was made "
-            "from, or set replace to index this one"
+            "from, or `replace=True` to index this one"
         )
 
 

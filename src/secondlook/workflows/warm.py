@@ -71,7 +71,7 @@ def warm(
 
     folder = Path(output)
     if not replace:
-        refuse_to_replace(folder, "to overwrite it, set replace")
+        refuse_to_replace(folder, "to overwrite it, give `replace=True`")
     prompts = {"query_prompt": query_prompt, "document_prompt": document_prompt}
     encode: dict[str, Any] = {name: text for name, text in prompts.items() if text is not None}
     if window is not None:
