@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ablation_cases import cases, panels_of
+from ablation_cases import cases, panels_of, write_picture
 from ablation_data import DOMAINS, MEASURE
 from secondlook.data.durable import write_at_once
 from secondlook.evaluate.ablation import Part, contrast_table, contrasts
@@ -142,7 +142,7 @@ def differences(output: Path, pictures: Path) -> Iterator[str]:
         panel.locator_params(axis="x", nbins=4)
     label = f"{MEASURE}, difference from plain, 95% interval over queries (light: other seeds too)"
     figure.supxlabel(label, fontsize="small")
-    figure.savefig(pictures / "differences.svg")
+    write_picture(figure, pictures / "differences.svg")
     yield "![What each part changes](pictures/differences.svg)\n"
 
 
@@ -166,7 +166,7 @@ def curves(output: Path, pictures: Path) -> Iterator[str]:
         name = f"curves-{setting}-{domain}.svg"
         figure.supxlabel("ranking step", fontsize="small")
         figure.supylabel(f"{MEASURE}, validation queries", fontsize="small")
-        figure.savefig(pictures / name)
+        write_picture(figure, pictures / name)
         yield f"![Learning curves, {setting}, {domain}](pictures/{name})\n"
 
 

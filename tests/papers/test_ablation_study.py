@@ -82,10 +82,12 @@ def test_the_report_has_contrasts_curves_and_cases(output, monkeypatch):
     alike = [line for line in text.splitlines() if "| ghost meaning urban |" in line]
     assert len({line.split(" | ", 3)[3] for line in alike}) == 1, "the same ranker, seen twice"
     assert len(alike) == 2, "its own example is looked at when a variant is there"
+    pictures = {path: path.read_bytes() for path in (output / "pictures").iterdir()}
     for ranker in folder.glob("*.1"):
         shutil.rmtree(ranker)
     again = ablation_report.write_report(output).read_text("utf-8")
     assert again == text, "it is made of files that may be kept without the rankers"
+    assert all(path.read_bytes() == drawn for path, drawn in pictures.items())
     assert ablation_report.curve(output / "encoder" / "nfcorpus", "plain")[-1] == (4.0, 0.44)
 
 
