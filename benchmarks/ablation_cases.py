@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from secondlook.data.durable import write_at_once
+from secondlook.evaluate.curve import write_picture
 from secondlook.explain import explain
 from secondlook.explain.findings import AttentionMap, Findings
 from secondlook.score.ranker import Ranker
@@ -153,11 +154,3 @@ def panels_of(
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasSVG(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
-
-
-def write_picture(figure: Any, path: Path) -> None:
-    """As SVG; the same figures make the same bytes, at any time."""
-    from matplotlib import rc_context
-
-    with rc_context({"svg.hashsalt": "secondlook"}):
-        figure.savefig(path, metadata={"Date": None})

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ablation_cases import cases, panels_of, write_picture
+from ablation_cases import cases, panels_of
 from ablation_data import DOMAINS, MEASURE
 from secondlook.data.durable import write_at_once
 from secondlook.evaluate.ablation import Part, contrast_table, contrasts
+from secondlook.evaluate.curve import write_picture
 from secondlook.workflows.ablate import read_figures
 
 SETTINGS = ("encoder", "cross-encoder")

@@ -363,13 +363,14 @@ def drawn(path: Path, height: float) -> Iterator[Any]:
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "secondlook"
     from matplotlib import pyplot as plt
+
+    from secondlook.evaluate.curve import write_picture
 
     figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
     yield axes
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, metadata={"Date": None})
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A curve as a picture, beside the figures of a table."""
+"""A curve as a picture, beside the figures of a table; and any picture written to a file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @contextmanager
 def plotted(path: Path, across: str, up: str) -> Iterator[Axes]:
-    """Axes with these labels to draw lines on; the file is written when the block ends.
-
-    The same lines make the same bytes, at any time.
-    """
+    """Axes with these labels to draw lines on; the file is written when the block ends."""
     try:
-        from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -33,6 +30,13 @@ def plotted(path: Path, across: str, up: str) -> Iterator[Axes]:
     axes.set_xlabel(across)
     axes.set_ylabel(up)
     axes.legend()
+    write_picture(figure, path)
+
+
+def write_picture(figure: Figure, path: Path) -> None:
+    """As SVG or PNG, by the file's name; the same figure makes the same bytes, at any time."""
+    from matplotlib import rc_context
+
     undated = {"Date": None} if path.suffix == ".svg" else None
     with rc_context({"svg.hashsalt": "secondlook"}):
         figure.savefig(path, dpi=120, metadata=undated)
