@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import multiprocessing
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -182,43 +181,19 @@ def test_a_group_that_does_not_fit_alone_is_said(warm, data, tmp_path, monkeypat
         )
 
 
-_READ_AHEAD = """
-import sys
-from pathlib import Path
-import torch
-from secondlook.model.network import new_joint
-from secondlook.train import ranking
-from secondlook.train.losses.listwise import Listwise
-from secondlook.train.phase import Place, TrainData
+def test_processes_that_read_ahead_change_no_weight_and_end(joint, data, tmp_path, monkeypatch):
+    epochs = {"max_steps": 7, "keep": "last"}  # four, the last cut short
+    settings = Listwise(**FAST | epochs)
+    before = multiprocessing.active_children()
 
-base, groups = Path(sys.argv[1]), Path(sys.argv[2])
-settings = Listwise.model_validate_json(sys.argv[3])
+    def trained(processes):
+        monkeypatch.setattr(ranking, "readers", lambda device: processes)
+        place = Place(tmp_path / str(processes), seed=1, device="cpu")
+        return state(ranking.run(settings, deepcopy(joint), data, place).model)
 
-def trained(processes):
-    ranking.readers = lambda device: processes
-    torch.manual_seed(0)
-    place = Place(groups.parent / f"work{processes}", seed=1, device="cpu")
-    data = TrainData(groups.parent, (groups,), groups)
-    return ranking.run(settings, new_joint(base), data, place).model.network.state_dict()
-
-alone, helped = trained(0), trained(2)
-print(all(torch.equal(weight, helped[name]) for name, weight in alone.items()), len(alone))
-"""
-
-
-def test_processes_that_read_ahead_change_no_weight(base, joint, data):
-    """In a process of its own: it forks, and others' tests have left threads in this one."""
-    settings = FAST | {"max_steps": 7, "keep": "last"}  # four epochs
-    program = [
-        sys.executable,
-        "-c",
-        _READ_AHEAD,
-        str(base),
-        str(data.train[0]),
-        json.dumps(settings),
-    ]
-    said = subprocess.run(program, check=True, capture_output=True, text=True, timeout=300).stdout
-    assert said.split() == ["True", str(len(joint.network.state_dict()))]
+    alone, helped = trained(0), trained(2)
+    assert multiprocessing.active_children() == before
+    assert all(torch.equal(weight, helped[name]) for name, weight in alone.items())
 
 
 def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path):

@@ -236,7 +236,6 @@ def _arguments(
         logging_steps=max(1, plan.steps // _LOGS),
         logging_nan_inf_filter=False,
         dataloader_num_workers=readers(device),
-        dataloader_persistent_workers=readers(device) > 0,
         # Sent around at every forward otherwise, and processes cut a step into different numbers
         # of forwards: one would wait for ever. No buffer of an encoder changes.
         ddp_broadcast_buffers=False,
