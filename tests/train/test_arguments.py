@@ -1,11 +1,7 @@
-import os
-
-import pytest
 import torch
 from accelerate.state import AcceleratorState
 
-from secondlook.train import arguments as module
-from secondlook.train.arguments import readers, training_arguments
+from secondlook.train.arguments import training_arguments
 from secondlook.train.phase import Place
 
 
@@ -28,23 +24,3 @@ def test_one_process_trains_on_one_gpu_of_several(tmp_path, monkeypatch):
         assert (arguments.n_gpu, arguments.train_batch_size) == (1, 8)
     finally:
         AcceleratorState._reset_state(reset_partial_state=True)  # no other test has these GPUs
-
-
-@pytest.mark.parametrize(
-    ("device", "cores", "trainings", "start", "expected"),
-    [
-        ("cuda", 16, 1, "fork", 4),
-        ("cuda", 3, 1, "fork", 2),
-        ("cuda", 16, 8, "fork", 1),
-        ("cuda", 1, 2, "fork", 0),
-        ("cuda", 16, 1, "forkserver", 0),
-        ("cpu", 16, 1, "fork", 0),
-    ],
-)
-def test_cores_that_a_gpu_leaves_free_read_ahead(
-    device, cores, trainings, start, expected, monkeypatch
-):
-    monkeypatch.setattr(module, "get_start_method", lambda allow_none: start)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(cores), raising=False)
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(trainings))
-    assert readers(torch.device(device)) == expected

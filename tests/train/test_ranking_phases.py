@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
-from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -179,21 +177,6 @@ def test_a_group_that_does_not_fit_alone_is_said(warm, data, tmp_path, monkeypat
             TrainData(data.folder, data.train),
             Place(tmp_path / "a", 1, "cpu"),
         )
-
-
-def test_processes_that_read_ahead_change_no_weight_and_end(joint, data, tmp_path, monkeypatch):
-    epochs = {"max_steps": 7, "keep": "last"}  # four, the last cut short
-    settings = Listwise(**FAST | epochs)
-    before = multiprocessing.active_children()
-
-    def trained(processes):
-        monkeypatch.setattr(ranking, "readers", lambda device: processes)
-        place = Place(tmp_path / str(processes), seed=1, device="cpu")
-        return state(ranking.run(settings, deepcopy(joint), data, place).model)
-
-    alone, helped = trained(0), trained(2)
-    assert multiprocessing.active_children() == before
-    assert all(torch.equal(weight, helped[name]) for name, weight in alone.items())
 
 
 def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from multiprocessing import get_all_start_methods, get_start_method
 from typing import TYPE_CHECKING, Any
 
 from transformers import TrainingArguments
@@ -14,22 +12,6 @@ if TYPE_CHECKING:
     import torch
 
     from secondlook.train.phase import Place
-
-
-_READERS = 4
-
-
-def readers(device: torch.device) -> int:
-    """How many processes read and encode the next steps while a GPU trains.
-
-    None beside a training on a CPU, which wants all cores, nor where a process starts without a
-    copy of this one's memory (not Linux, or Python 3.14): an encoder cannot be sent there.
-    """
-    start = get_start_method(allow_none=True) or get_all_start_methods()[0]
-    if device.type != "cuda" or start != "fork":
-        return 0
-    trainings = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return max(0, min(_READERS, len(os.sched_getaffinity(0)) // trainings - 1))
 
 
 def training_arguments(

@@ -23,7 +23,7 @@ from secondlook.model.first_token import first_token_only
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
 from secondlook.train import processes
-from secondlook.train.arguments import readers, training_arguments
+from secondlook.train.arguments import training_arguments
 from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.deadline import StopsAt
 from secondlook.train.draw import Draw, Usable, usable
@@ -235,7 +235,6 @@ def _arguments(
         restore_callback_states_from_checkpoint=True,
         logging_steps=max(1, plan.steps // _LOGS),
         logging_nan_inf_filter=False,
-        dataloader_num_workers=readers(device),
         # Sent around at every forward otherwise, and processes cut a step into different numbers
         # of forwards: one would wait for ever. No buffer of an encoder changes.
         ddp_broadcast_buffers=False,
