@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 import tiny
 from command_line import in_process as secondlook
 from secondlook import Document, Query, Ranker
+from secondlook.cli import app
 from secondlook.data import read_run, write_qrels, write_run
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.model.settings import FusionSettings, PlattCalibration
@@ -84,6 +86,16 @@ def test_the_same_final_score_in_rerank_in_search_and_by_hand(data, ranker):
     assert {hit["id"]: hit["final_score"] for hit in hits} == pytest.approx(by_hand, abs=1e-5)
     own = dict(zip((hit.doc_id for hit in first.hits), scores.tolist(), strict=True))
     assert {hit["id"]: hit["raw_score"] for hit in hits} == pytest.approx(own, abs=1e-5)
+
+
+def test_a_search_says_where_the_re_ranker_has_no_weight(data):
+    asked = ["search", data / "index", "tide", "--ranker", data / "whole", "--json"]
+    fuse(data, "whole", weight=1.0)
+    done = CliRunner().invoke(app, list(map(str, asked)))
+    assert [hit["first_rank"] for hit in json.loads(done.stdout)] == [1, 2, 3, 4]
+    assert "whole leaves the order to the first stage" in done.stderr
+    secondlook("fuse", "clear", data / "whole")  # as it advises
+    assert "leaves the order" not in CliRunner().invoke(app, list(map(str, asked))).stderr
 
 
 def test_raw_scores_are_neither_fused_nor_pooled(data):

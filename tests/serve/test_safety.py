@@ -1,9 +1,7 @@
 """Keys, limits, headers and logs; and bodies that wish us ill."""
 
 import asyncio
-import io
 import json
-import logging
 import socket
 import time
 from urllib.parse import urlsplit
@@ -14,7 +12,6 @@ import pytest
 from secondlook.errors import MalformedInput, Unwritable
 from secondlook.serve.keys import Keys, add_key
 from secondlook.serve.limits import Limits
-from secondlook.serve.logs import JsonLines
 from served import QUERY, TEXTS, Watched, listening, serving
 
 ASKED = {"query": QUERY, "documents": TEXTS}
@@ -249,20 +246,6 @@ def test_what_nobody_foresaw_is_a_500_like_any_other_answer(ranker, monkeypatch)
         backend = httpx.post(f"{url}/rerank", json={"query": QUERY, "texts": TEXTS})
         assert (backend.status_code, backend.json()["error_type"]) == (424, "Backend")
         assert httpx.get(f"{url}/health").status_code == 200
-
-
-@pytest.fixture
-def log():
-    out = io.StringIO()
-    handler = logging.StreamHandler(out)
-    handler.setFormatter(JsonLines())
-    logger = logging.getLogger("secondlook.serve")
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    yield lambda: [json.loads(line) for line in out.getvalue().splitlines()]
-    logger.removeHandler(handler)
-    logger.setLevel(before)
 
 
 def test_the_log_has_ids_and_counts_but_no_text(ranker, log):

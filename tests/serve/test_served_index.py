@@ -1,18 +1,20 @@
 """An index that is replaced, or out of reach, under a server."""
 
 import asyncio
+import shutil
 import threading
 import time
 
 import httpx
 import pytest
 
-from secondlook import Document, Query
+from secondlook import Document, Query, Ranker
 from secondlook.errors import EngineProblem, IndexProblem, SecondlookError
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.serve.breaker import Breaker
 from secondlook.serve.index import ServedIndex
 from secondlook.serve.serving import Serving
+from secondlook.workflows.fuse import set_fusion
 from served import TEXTS, Engine, listening
 
 TIDE = Query("", "tide")
@@ -118,6 +120,26 @@ def test_a_folder_that_was_broken_leaves_the_old_index(ranker, tmp_path):
     assert b'reloads_total{result="failed"} 1.0' in made.metrics.text()
     with pytest.raises(IndexProblem):
         ServedIndex.at(folder)
+
+
+def test_a_re_ranker_without_weight_in_searches_is_logged(tiny_folder, tmp_path, log):
+    """Also one that a reload put in place."""
+    own = shutil.copytree(tiny_folder, tmp_path / "own")
+
+    def load(source):
+        return Ranker.load(source, device="cpu")
+
+    index = ServedIndex.of(Engine([Document("d", "tide")]))
+    made = [Serving({"own": str(own)}, load, index=one) for one in (None, index)]
+    set_fusion(own, 1.0, "min-max")
+    for one in made:
+        one.note_unused_scores()
+    assert log() == []
+    for one in made:
+        asyncio.run(one.reload())
+    (line,) = [line for line in log() if line["level"] == "warning"]
+    assert (line["event"], line["model"]) == ("a re-ranker without weight", "own")
+    assert f"secondlook fuse clear {own}" in line["advice"]
 
 
 def test_a_reload_opens_the_index_anew_and_the_old_is_closed_behind_its_last_search():

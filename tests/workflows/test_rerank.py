@@ -16,6 +16,7 @@ from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
 from secondlook.train.groups import Groups, write_groups
 from secondlook.types import Hit, Ranking
 from secondlook.workflows.export import export
+from secondlook.workflows.fuse import set_fusion
 from secondlook.workflows.rerank import rerank
 from secondlook.workflows.teach import teach
 from secondlook.workflows.warm import warm
@@ -62,14 +63,31 @@ def test_a_cascade_tells_what_both_rankers_cost(folder, tmp_path):
     assert second.startswith(f"{tmp_path / 'out.trec'}: 6 pairs")
 
 
+class Told(Progress):
+    def __init__(self):
+        self.messages = []
+
+    def say(self, message):
+        self.messages.append(message)
+
+
+def test_a_fusion_that_leaves_the_order_to_the_first_stage_is_said(folder, tmp_path):
+    own = shutil.copytree(folder / "ranker", tmp_path / "own")
+    told = Told()
+    for weight in (0.9, 1.0):
+        set_fusion(own, weight, "min-max")
+        output = tmp_path / f"{weight}.trec"
+        rerank(*given(folder)[:3], own, output, progress=told)
+    first = [[hit.doc_id for hit in one.hits] for one in read_run(folder / "first.trec")]
+    assert [[hit.doc_id for hit in one.hits] for one in read_run(output)] == first
+    [advice] = told.messages
+    assert advice.startswith("own leaves the order to the first stage")
+    assert advice.endswith(f"secondlook fuse clear {own}")
+    rerank(*given(folder)[:3], own, tmp_path / "raw.trec", raw=True, progress=told)
+    assert told.messages == [advice]
+
+
 def test_long_work_on_torch_names_what_is_faster(folder, tmp_path, monkeypatch):
-    class Told(Progress):
-        def __init__(self):
-            self.messages = []
-
-        def say(self, message):
-            self.messages.append(message)
-
     first, index, queries, _ = given(folder)
     tiny.save(tiny.encoder(), tmp_path / "base")
     own = warm(tmp_path / "base", tmp_path / "own").ranker

@@ -69,6 +69,8 @@ def search(
         from rich.console import Console
 
         Console().print(_table(result))
+    if result.advice:
+        typer.echo(result.advice, err=True)
 
 
 def _table(result: SearchResult) -> Table:

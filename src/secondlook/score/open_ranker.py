@@ -58,6 +58,16 @@ def name_of(source: str | Path) -> str:
     return RemoteAddress.parse(str(source)).name if is_remote(source) else base_name(source)
 
 
+def unused_scores_advice(source: str | Path, ranker: AnyRanker) -> str | None:
+    """What to tell people of a re-ranker whose scores change no order, else None."""
+    if ranker.fusion is None or ranker.fusion.weight < 1:
+        return None
+    return (
+        f"{name_of(source)} leaves the order to the first stage: its fusion gives its own scores "
+        f"no weight; search without it, or by its scores alone: secondlook fuse clear {source}"
+    )
+
+
 def made_of(source: str | Path, ranker: AnyRanker) -> dict[str, Any]:
     """What the ranker's scores depend on: a job of other scores does not resume this one's."""
     from secondlook.score.export_folder import fingerprint

@@ -223,6 +223,7 @@ def _app(
         asyncio.get_running_loop().set_exception_handler(_log_loop_problem)
         _on_signals(serving)
         note("serving", rankers=list(serving.queues), index=serving.index is not None)
+        serving.note_unused_scores()
         if serving.index is not None and serving.index.problem is not None:
             note("search engine not reached yet", problem=serving.index.problem)
         if url is not None:

@@ -16,6 +16,7 @@ from secondlook.errors import (
     UnknownName,
     WrongArgument,
 )
+from secondlook.score.open_ranker import unused_scores_advice
 from secondlook.score.remote_ranker import RemoteRanker
 from secondlook.serve.body import BytesInFlight
 from secondlook.serve.breaker import Breaker
@@ -267,6 +268,7 @@ class Serving:
             retired = asyncio.create_task(old.drained())
             self._retired.add(retired)
             retired.add_done_callback(self._retired.discard)
+        self.note_unused_scores()
 
     async def _loaded(self, what: str, load: Callable[[], T]) -> T | None:
         """What was loaded, in a thread; None where that failed."""
@@ -279,6 +281,15 @@ class Serving:
         self.metrics.reloads.labels("done").inc()
         note("reloaded", what=what)
         return loaded
+
+    def note_unused_scores(self) -> None:
+        """Tell in the log of re-rankers whose scores change no order of a search."""
+        if self.index is None:
+            return
+        for name, queue in self.queues.items():
+            if advice := unused_scores_advice(self.sources[name], queue.ranker):
+                facts = {"model": name, "advice": advice}
+                LOGGER.warning("a re-ranker without weight", extra={"facts": facts})
 
     async def drain(self, seconds: float) -> bool:
         """Whether nothing waits for a score any longer, after so many seconds at most."""

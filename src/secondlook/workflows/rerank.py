@@ -94,6 +94,7 @@ def rerank(
     from secondlook.data import read_queries, read_run
     from secondlook.data.durable import refuse_to_overwrite
     from secondlook.score.counting import CountingRanker
+    from secondlook.score.open_ranker import unused_scores_advice
     from secondlook.workflows.export import faster_exported
     from secondlook.workflows.open_index import open_index
     from secondlook.workflows.vectors import stored_scorer_of
@@ -121,6 +122,8 @@ def rerank(
         "raw": raw,
         "stored vectors": [used.stored is not None for used in (chooser, scorer) if used],
     }
+    if not raw and (advice := unused_scores_advice(ranker, scorer.ranker)):
+        reported.say(advice)
     job = _Job(str(run), texts, target, depth, keep, raw, total, contents)
     if ray is not None:
         open_tools = _tools(Path(index), str(ranker), scorer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class SearchResult:
     """Of the index: its analyzer, by which words of the query match."""
     by: By = "bm25"
     """What the first stage went by; of an attached index, "bm25" stands for its own search."""
+    advice: str | None = None
+    """What to do where the re-ranker's scores have no weight in the order."""
 
     @property
     def hits(self) -> tuple[SearchHit, ...]:
@@ -117,9 +119,12 @@ def search(
     asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    reranked = None if ranker is None else _reranked(ranker, asked, first, engine, k, depth)
     went_by = engine.choice.by if isinstance(engine, HybridIndex) else "bm25"
-    return SearchResult(query, top, reranked, engine.card.analyzer, went_by)
+    result = SearchResult(query, top, None, engine.card.analyzer, went_by)
+    if ranker is None:
+        return result
+    reranked, advice = _reranked(ranker, asked, first, engine, k, depth)
+    return replace(result, reranked=reranked, advice=advice)
 
 
 def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
@@ -134,10 +139,11 @@ def _first_stage(first: Ranking, corpus: Corpus) -> tuple[SearchHit, ...]:
 
 def _reranked(
     source: str | Path, query: Query, first: Ranking, corpus: Index, k: int, depth: int
-) -> tuple[SearchHit, ...]:
+) -> tuple[tuple[SearchHit, ...], str | None]:
+    """The hits, and advice where the ranker's scores have no weight."""
     from secondlook.rank import second_look
     from secondlook.rank.present import fetch_present, still_there
-    from secondlook.score.open_ranker import open_ranker
+    from secondlook.score.open_ranker import open_ranker, unused_scores_advice
     from secondlook.workflows.vectors import stored_scorer_of
 
     ranker = open_ranker(source)
@@ -168,7 +174,7 @@ def _reranked(
     below = zip(first.hits[depth:], texts[depth:], strict=True)
     for rank, (hit, text) in enumerate(below, start=len(hits) + 1):
         hits.append(SearchHit(rank, text, None, first_rank=rank, first_score=hit.score))
-    return tuple(hits[:k])
+    return tuple(hits[:k]), unused_scores_advice(source, ranker)
 
 
 def _scores(
