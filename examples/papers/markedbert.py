@@ -28,6 +28,7 @@ def reproduce(run: Run, expander_base: str | Path = EXPANDER) -> str:
     expanded = run.index(
         run.enriched(train_expander, expand, expander_base, "expander"), "doc2query"
     )
+    bm25 = run.candidates(plain, QUERIES, QRELS, "bm25")
     first = run.candidates(expanded, QUERIES, QRELS, "doc2query")
     runs = [first]
     for name in ("markedbert-base", "markedbert"):
@@ -38,7 +39,7 @@ def reproduce(run: Run, expander_base: str | Path = EXPANDER) -> str:
     six = run.work / "six-types.safetensors"
     once(six, lambda: train_types([run.data / "trec-qc.train.tsv"], six, six=True))
     tables = [
-        run.measured(QRELS, runs, ["RR@10"]),
+        run.measured(QRELS, [bm25, *runs], ["RR@10"]),
         evaluate_by(*files, "length", found_in=first).summary(),
         evaluate_by(*files, "type", types=six, found_in=first).summary(),
     ]

@@ -16,7 +16,7 @@ from stages import Run, asked, once
 
 FOLDS = ("fold0", "fold1", "fold2", "fold3")
 PASSAGES = 10
-"""Of BM25, for each training query."""
+"""Of BM25, for each query of a fold."""
 
 
 def reproduce(run: Run, corpus: str = "paragraphs.cbor") -> str:
@@ -24,7 +24,8 @@ def reproduce(run: Run, corpus: str = "paragraphs.cbor") -> str:
     index = run.index(run.data / corpus)
     for fold in FOLDS:
         _mined(run, index, fold)
-    run.groups(index, "fold4.outlines", "fold4.qrels", run.data / "car.fold4.parquet")
+    last = run.data / "car.fold4.parquet"
+    run.groups(index, "fold4.outlines", "fold4.qrels", last, depth=PASSAGES)
     first = run.candidates(index, "test.outlines", "test.qrels", "bm25")
     ranker = run.ranker("monobert-car")
     second = run.reranked(first, index, "test.outlines", ranker, "reranked")

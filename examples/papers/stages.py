@@ -63,10 +63,12 @@ class Run:
         files = self.data / queries, target
         return once(target, lambda: retrieve(index, *files, k=self.depth, judged=self.data / qrels))
 
-    def groups(self, index: Path, queries: str, qrels: str, target: Path) -> Path:
+    def groups(
+        self, index: Path, queries: str, qrels: str, target: Path, depth: int | None = None
+    ) -> Path:
         """Validation groups: every candidate of the judged queries."""
-        files = self.data / queries, self.data / qrels, target
-        return once(target, lambda: mine(index, *files, ranks=(1, self.depth), keep_all=True))
+        files, ranks = (self.data / queries, self.data / qrels, target), (1, depth or self.depth)
+        return once(target, lambda: mine(index, *files, ranks=ranks, keep_all=True))
 
     def ranker(self, recipe: str, name: str | None = None, base: str | Path | None = None) -> Path:
         """The re-ranker that a recipe makes."""
