@@ -36,10 +36,10 @@ def passages(run: Run) -> str:
     return run.measured("qrels.dl19.txt", [first, second], PASSAGE_MEASURES)
 
 
-def documents(run: Run, classifier: str, corpus: str = "docs.tsv") -> str:
+def documents(run: Run, classifier: str) -> str:
     """Windows of 100 words scored by entailment, the best three with BM25; gives table 2's row."""
     run = replace(run, depth=min(run.depth, DOCUMENTS))
-    index = run.index(run.data / corpus, "documents")
+    index = run.index(run.data / "docs.tsv", "documents")
     ranker = run.work / "mnli"
     once(ranker, lambda: ranker_from_nli(classifier, ranker))
     set_fusion(ranker, BETA, "raw", windows=windows_of_words(100, 50, (1.0, 1.0, 1.0)))

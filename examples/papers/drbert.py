@@ -10,10 +10,12 @@ made of, the gap of section 3.1.1 is told too. Killed at any moment, the same co
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 from secondlook.data import read_queries, write_queries
+from secondlook.model.checkpoint import TYPES
 from secondlook.workflows.gap import gap
 from secondlook.workflows.mine import mine
 from secondlook.workflows.query_types import predict_types, train_types
@@ -37,9 +39,12 @@ def reproduce(run: Run, weigher_base: str | Path = WEIGHER) -> str:
     groups = run.data / "msmarco.train.parquet"
     files = run.data / train, run.data / "qrels.train.tsv", groups
     once(groups, lambda: mine(index, *files, negatives=100, ranks=(1, run.depth)))
+    bm25 = run.candidates(run.index(run.data / "collection.tsv"), dev, QRELS, "bm25")
     first = run.candidates(index, dev, QRELS, "deepct")
-    second = run.reranked(first, index, dev, run.ranker("drbert"), "reranked")
-    table = run.measured(QRELS, [first, second], ["RR@10"])
+    ranker = run.ranker("drbert")
+    once(ranker / TYPES, lambda: shutil.copy(types, ranker / TYPES))  # for queries without a type
+    second = run.reranked(first, index, dev, ranker, "reranked")
+    table = run.measured(QRELS, [bm25, first, second], ["RR@10"])
     other = run.data / "bert-corpus.jsonl"
     if other.is_file():
         table += f"\n{gap(run.data / 'collection.tsv', against=other, documents=0).advice}"

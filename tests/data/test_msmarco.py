@@ -2,7 +2,7 @@ import pytest
 
 from secondlook import data
 from secondlook.data import IdTriple, TextTriple
-from secondlook.errors import Unwritable
+from secondlook.errors import MalformedInput, UnknownFormat, Unwritable
 from secondlook.types import Document, Hit, Query, Ranking
 
 
@@ -17,6 +17,21 @@ def test_collection_and_queries(tmp_path):
         Query("7", " leading space kept"),
         Query("8", "second"),
     ]
+
+
+def test_documents_have_an_address_and_a_title(tmp_path):
+    path = tmp_path / "msmarco-docs.tsv"
+    path.write_text("D1\thttps://a.b/c\tA title\tThe body.\nD2\thttp://d.e\t\t\n")
+    assert list(data.read_corpus(path)) == [
+        Document("D1", "The body.", "A title"),
+        Document("D2", "", ""),
+    ]
+    path.write_text("D1\thttps://a.b/c\tA title\tThe body.\nD2\tno title\n")
+    with pytest.raises(MalformedInput, match=r"tsv:2: must be 4 columns .*docid url title body"):
+        list(data.read_corpus(path, "msmarco"))
+    path.write_text("7\t1\ta query\ta passage of top1000\n")
+    with pytest.raises(UnknownFormat):
+        data.read_corpus(path)
 
 
 def test_judgments_are_trecs_with_tabs(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 
 import tiny
 from invented import DEEP_SEA
+from secondlook import Ranker
 from secondlook.data import write_corpus
 from secondlook.train.recipe import read_recipe, resolved
 
@@ -96,6 +97,7 @@ def test_monobert_on_ms_marco(run):
 
 def test_markedbert_and_its_three_tables(run, tmp_path):
     table = markedbert.reproduce(run, expander_base=tmp_path / "base")
+    assert table.index("bm25.trec") < table.index("doc2query.trec"), "table 1's first row"
     assert "markedbert.reranked.trec" in table
     assert "| query length in words | queries |" in table
     assert "| DESC |" in table
@@ -111,7 +113,9 @@ def test_ccnus_two_runs(run, tmp_path):
     for split in ("queries.dl19.tsv", "qrels.dl19.txt"):
         text = (run.data / split).read_text()
         (run.data / split.replace("dl19", "doc")).write_text(text)
-    documents = ccnu.documents(run, str(mnli), "collection.tsv")
+    rows = (line.split("\t") for line in (run.data / "collection.tsv").read_text().splitlines())
+    _tsv(run.data / "docs.tsv", [(one, f"https://sea/{one}", "", text) for one, text in rows])
+    documents = ccnu.documents(run, str(mnli))
     assert "documents.reranked.trec" in documents
     assert "P@10" in documents, "grade 1 of the document task is relevant"
 
@@ -119,7 +123,9 @@ def test_ccnus_two_runs(run, tmp_path):
 def test_drbert_over_deepct_with_the_vocabulary_gap(run, tmp_path):
     write_corpus(run.data / "bert-corpus.jsonl", DEEP_SEA[:5])
     table = drbert.reproduce(run, weigher_base=tmp_path / "base")
-    assert "deepct.trec" in table
+    assert table.index("bm25.trec") < table.index("deepct.trec") < table.index("reranked.trec")
+    untyped = Ranker.load(run.work / "drbert", device="cpu").rank("what is sea", ["the deep sea"])
+    assert len(untyped) == 1, "it brings the classifier of query types"
     assert "of the most frequent words are not bert-corpus.jsonl's" in table
     card = json.loads((run.work / "deepct.index" / "index.json").read_text())
     assert card["settings"]["k1"] == 30, "weights are frequencies of up to 100"

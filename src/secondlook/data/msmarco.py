@@ -6,6 +6,7 @@ Its judgments are TREC's, parted by tabs: `trec.read_qrels` reads them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from secondlook.data.columns import integer, tab_field, tab_id, tabbed
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from secondlook.data.rows import HitRow
+
+_OF_DOCUMENTS = 4  # docid, url, title, body
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,25 @@ class TextTriple:
 
 
 def read_corpus(path: Path) -> Iterator[Document]:
-    """`collection.tsv`: pid, passage. That no pid comes twice is for the corpus store to see."""
-    for _, (pid, passage) in tabbed(path, lines(path), "pid passage", 1):
+    """`collection.tsv`: pid, passage; or `msmarco-docs.tsv`: docid, url, title, body.
+
+    The first line tells which. That no id comes twice is for the corpus store to see.
+    """
+    numbered = lines(path)
+    first = next(numbered)
+    every = chain([first], numbered)
+    if are_documents(first[1]):
+        for _, (docid, _, title, body) in tabbed(path, every, "docid url title body", 1):
+            yield Document(docid, body, title)
+        return
+    for _, (pid, passage) in tabbed(path, every, "pid passage", 1):
         yield Document(pid, passage)
+
+
+def are_documents(line: str) -> bool:
+    """Whether a line is of `msmarco-docs.tsv`: four columns, the second of them an address."""
+    columns = line.split("\t")
+    return len(columns) == _OF_DOCUMENTS and columns[1].startswith(("http://", "https://"))
 
 
 def read_queries(path: Path) -> Iterator[Query]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from secondlook.data import beir, car, irds
+from secondlook.data import beir, car, irds, msmarco
 from secondlook.data.columns import shown, words
 from secondlook.data.lines import first_bytes
 from secondlook.errors import MalformedInput, UnknownFormat
@@ -41,7 +41,7 @@ _SIGNS: dict[str, dict[str, Callable[[_Start], bool]]] = {
         "car": lambda start: car.is_cbor(start.content),
         "pyserini": lambda start: bool(_PYSERINI.match(start.line)),
         "beir": lambda start: start.line.startswith("{"),
-        "msmarco": lambda start: start.columns(2),
+        "msmarco": lambda start: start.columns(2) or msmarco.are_documents(start.line),
     },
     "queries": {
         "car": lambda start: bool(
