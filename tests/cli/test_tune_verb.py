@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from secondlook.cli import app
 from secondlook.cli.tune import NOT_SHIPPED
 from secondlook.data import read_qrels, read_queries, read_run
 from secondlook.data.splits import read_splits
-from secondlook.errors import SecondlookError
+from secondlook.errors import MissingExtra, SecondlookError
 from secondlook.evaluate.measures import evaluate
 from secondlook.model.network import new_warm, save_model
 from secondlook.train.budget import Clock
@@ -210,6 +211,13 @@ def test_a_base_that_cannot_be_read_is_noticed_before_anything_is_made(data):
     with pytest.raises(SecondlookError, match="neither a folder nor a hub id"):
         sl.tune(data, data.parent / "out", base=[data.parent / "no such base"])
     assert not (data.parent / "out" / "stages" / "index").exists()
+
+
+def test_a_report_that_cannot_be_drawn_is_noticed_before_anything_is_made(data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'secondlook\[report\]'"):
+        sl.tune(data, data.parent / "out")
+    assert not (data.parent / "out").exists()
 
 
 def test_missing_judgments_are_noticed_before_anything_is_made(data):

@@ -282,7 +282,7 @@ def test_what_is_no_url_is_refused(url):
 
 @pytest.mark.parametrize("name", ["", "Upper", "_x", "a/b", "a,b", "a*", "x" * 201])
 def test_what_is_no_name_is_refused(name):
-    with pytest.raises(EngineProblem, match="choose a --name"):
+    with pytest.raises(EngineProblem, match="choose a `name`"):
         OpenSearchSettings(name=name)
 
 

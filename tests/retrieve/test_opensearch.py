@@ -270,11 +270,11 @@ def test_an_empty_corpus_does_not_replace_a_full_one(folder, settings):
 
 def test_an_index_that_somebody_else_made_is_left_alone(three_nodes, folder, settings):
     put(three_nodes, f"/{settings.name}", {"mappings": {"properties": {"a": {"type": "long"}}}})
-    with pytest.raises(EngineProblem, match="choose another --name"):
+    with pytest.raises(EngineProblem, match="choose another `name`"):
         OpenSearchIndex.build(folder, passages(5), settings)
     other = settings.model_copy(update={"name": f"{settings.name}-alias"})
     put(three_nodes, f"/{settings.name}/_alias/{other.name}", {})
-    with pytest.raises(EngineProblem, match="choose another --name"):
+    with pytest.raises(EngineProblem, match="choose another `name`"):
         OpenSearchIndex.build(folder, passages(5), other)
     assert indices(three_nodes, settings.name) == [settings.name]
 

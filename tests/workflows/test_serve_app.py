@@ -30,7 +30,7 @@ def test_an_app_answers_in_a_server_of_ones_own(ranker, tmp_path, capsys):
 
 
 def test_other_machines_need_keys(ranker):
-    with pytest.raises(SecondlookError, match="file of keys"):
+    with pytest.raises(SecondlookError, match="give `keys`, a file"):
         create_app(str(ranker), host="0.0.0.0")
     with pytest.raises(TypeError, match="max_docs"):
         create_app(ranker, max_docs=2)

@@ -116,7 +116,7 @@ def _given(folder: Path) -> tuple[Judged, Judged, Judged]:
     if "train" not in found:
         raise SecondlookError(
             f"{folder / 'qrels'} has no train.tsv; `tune` learns from judged queries: put all you "
-            "have there, and it holds some out for the verdict; --clicks and --expander make some"
+            "have there, and it holds some out for the verdict; `clicks` and `expander` make some"
         )
     train, dev, test = (
         read_qrels(found[name]) if name in found else {} for name in ("train", "dev", "test")

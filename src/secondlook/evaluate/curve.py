@@ -15,14 +15,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def refuse_undrawable(what: str = "drawing a curve") -> None:
+    """Raise MissingExtra where nothing can be drawn; long work asks before it begins."""
+    try:
+        import matplotlib  # noqa: F401, ICN001
+    except ImportError as error:
+        raise MissingExtra("report", what) from error
+
+
 @contextmanager
 def plotted(path: Path, across: str, up: str) -> Iterator[Axes]:
     """Axes with these labels to draw lines on; the file is written when the block ends."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("report", "drawing a curve") from error
+    refuse_undrawable()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(6, 4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()

@@ -286,7 +286,8 @@ def _fill(folder: Path, documents: Iterable[Document], settings: Bm25Settings) -
         store = _store_and_tokenise(folder, documents, postings, analyzer(settings.analyzer))
         if not postings.vocabulary:
             raise IndexProblem(
-                "the corpus holds no word to index; check that --format reads the text you mean"
+                "the corpus holds no word to index; check that `corpus_format` reads the text you "
+                "mean"
             )
         postings.matrix(settings).save(folder / _MATRIX, show_progress=False)
     write_card(

@@ -64,7 +64,7 @@ def write_of(operation: Literal["create", "index"], document: Document, **fields
     if not 0 < size <= _ID_BYTES:
         raise EngineProblem(
             f"document id {document.id[:40]!r} has {size} bytes, and the cluster takes 1 to "
-            f"{_ID_BYTES}: give the documents other ids, or index them with --engine bm25s"
+            f"{_ID_BYTES}: give the documents other ids, or index them with `engine` bm25s"
         )
     source: dict[str, Any] = {"doc_id": document.id, **fields}
     shown = {"title": document.title, "text": document.text}

@@ -63,7 +63,7 @@ class OpenSearchSettings(Settings):
     def _plain_name(cls, name: str) -> str:
         if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,199}", name):
             raise EngineProblem(
-                f"{name!r} is no name for an index on a cluster: choose a --name of small letters, "
+                f"{name!r} is no name for an index on a cluster: choose a `name` of small letters, "
                 "digits, '.', '_' and '-' that begins with a letter or digit"
             )
         return name
@@ -243,7 +243,7 @@ class Cluster:
             return Busy(
                 f"{self._where} is red, some shards have no copy on a running node ({reason}): "
                 "bring the missing nodes back (GET _cat/nodes, GET _cluster/allocation/explain); "
-                "an index made with --replicas 1 survives the loss of one"
+                "an index made with one of `replicas` survives the loss of one"
             )
         if status in _BUSY:
             return Busy(f"{self._where} is overloaded or failing ({status}: {reason}): try later")

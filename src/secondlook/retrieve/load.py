@@ -95,7 +95,7 @@ class Load:
         if settings.replicas >= nodes:
             raise EngineProblem(
                 f"{settings.replicas} replicas need {settings.replicas + 1} data nodes, and the "
-                f"cluster has {nodes}: start more nodes, or give fewer --replicas"
+                f"cluster has {nodes}: start more nodes, or give fewer `replicas`"
             )
         kept = settings.model_dump(exclude={"urls", "nodes", "discover"}, exclude_none=True)
         fresh = IndexMetadata(kept, 0, "")
@@ -138,7 +138,7 @@ class Load:
                     noted = time.monotonic()
         if not self.done:
             self.discard()
-            raise IndexProblem("the corpus holds no document; check that --format reads it")
+            raise IndexProblem("the corpus holds no document; check that `corpus_format` reads it")
         self._imprint.write(self._cluster, self._index)
 
     def finish(self) -> None:
@@ -275,7 +275,7 @@ def _ours(cluster: Cluster, name: str, *, unfinished: bool = False) -> dict[str,
         elif not {name, _loading(name)}.isdisjoint({index, *aliases}):
             raise EngineProblem(
                 f"the cluster has an index {index!r} under the name {name!r} that secondlook did "
-                "not make, and will not touch: choose another --name"
+                "not make, and will not touch: choose another `name`"
             )
     return ours
 

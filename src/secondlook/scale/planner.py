@@ -242,7 +242,7 @@ class Planner:
                 f"no machine answers in {demand.p99 * 1000:,.0f} ms: {demand.candidates} "
                 f"candidates of {demand.length:g} tokens alone take {alone[quickest] * 1000:,.0f} "
                 f"ms with {engine.name} on {quickest}; take fewer candidates, shorter texts or a "
-                "larger machine in --prices, or allow more time"
+                "larger machine among the prices, or allow more time"
             )
         return best[1], best[2], best[3]
 

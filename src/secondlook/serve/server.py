@@ -150,8 +150,8 @@ def open_serving(settings: ServerSettings) -> Serving:
 def _refuse_open_access(settings: ServerSettings) -> None:
     if not (settings.keys or settings.no_keys or is_loopback(settings.host)):
         raise SecondlookError(
-            f"on {settings.host} other machines can reach this server, and it has no keys: give a "
-            "file of keys (secondlook key creates one), or allow requests without keys (no-keys)"
+            f"on {settings.host} other machines can reach this server, and it has no keys: give "
+            "`keys`, a file that secondlook key creates, or allow requests without (`no_keys=True`)"
         )
 
 

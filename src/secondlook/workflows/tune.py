@@ -114,6 +114,7 @@ def tune(
     """
     from secondlook.data.lock import Hold
     from secondlook.errors import SecondlookError
+    from secondlook.evaluate.curve import refuse_undrawable
     from secondlook.train.budget import Clock
     from secondlook.train.trackers import refuse_unusable
     from secondlook.workflows.tune_stages import Tuning
@@ -121,6 +122,7 @@ def tune(
     if clicks is not None and expander is not None:
         raise SecondlookError("train on a click log or on generated queries, not on both")
     refuse_unusable(report_to)
+    refuse_undrawable("the report of `tune`")
     told, output = as_progress(progress), Path(output)
     tuning = Tuning(
         Path(data),
