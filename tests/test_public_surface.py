@@ -143,6 +143,20 @@ def test_what_cannot_be_read_says_what_could(index, ranker):
         index.retrieve([1, 2])
     with pytest.raises(sl.SecondlookError, match="judgments can be a file"):
         sl.load_qrels(["q1"])
+    with pytest.raises(sl.SecondlookError, match="judgments can be a file"):
+        sl.load_qrels({"q1": ["d1"]})
+    for grade in ("x", None):
+        with pytest.raises(sl.SecondlookError, match="a grade must be a whole number"):
+            sl.load_qrels({"q1": {"d1": grade}})
+    with pytest.raises(sl.SecondlookError, match="'1' is there twice"):
+        sl.load_qrels({1: {"d1": 1}, "1": {"d2": 1}})
+    with pytest.raises(sl.SecondlookError, match="a score must be a number, not None"):
+        sl.Run.of({"q1": {"d1": None}})
+    with pytest.raises(sl.SecondlookError, match="query id '1' stands above already"):
+        sl.load_queries([sl.Query("1", "a"), sl.Query("1", "b")])
+    for measures in ("nDCG@10", []):
+        with pytest.raises(sl.SecondlookError, match="measures are a list"):
+            sl.evaluate_run({"q1": {"d1": 1}}, {"q1": {"d1": 1.0}}, measures=measures)
     with pytest.raises(sl.SecondlookError, match="the list of queries does not hold"):
         ranker.rerank(["a tide"], {"other": {"d1": 1.0}}, index)
 

@@ -34,7 +34,7 @@ S = TypeVar("S", bound=Settings)
 def read_toml(path: Path, kind: type[S]) -> S:
     """What a TOML file sets; raises MalformedInput or UnknownName, which say what is wrong."""
     try:
-        return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as error:
         reason = error.strerror or error
         raise MalformedInput(path, None, f"cannot be read: {reason}") from error

@@ -74,3 +74,12 @@ def test_vowel_signs_belong_to_their_word():
 def test_an_unknown_language_is_refused_with_the_nearest():
     with pytest.raises(UnknownName, match="no text analyzer 'germn'; did you mean 'german'"):
         analyzer("germn")
+
+
+def test_dotted_letters_of_turkish_are_the_same_written_as_one_or_two():
+    turkish = analyzer("turkish")
+    assert turkish.terms(normalize("NFD", "\u0130stanbul")) == turkish.terms("\u0130stanbul")
+
+
+def test_the_sign_of_repetition_is_a_character_like_others():
+    assert analyzer("cjk").terms("佐々木") == ["佐々", "々木"]

@@ -76,7 +76,15 @@ def test_what_only_the_first_look_goes_by_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "more", ['"queries": "moon"', '"queries": [1]', '"weights": {"sea": 0}', '"weights": ["sea"]']
+    "more",
+    [
+        '"queries": "moon"',
+        '"queries": [1]',
+        '"weights": {"sea": 0}',
+        '"weights": ["sea"]',
+        '"weights": {"sea": 600000, "moon": 600000}',
+        '"weights": {"sea": 100000000000000000000}',
+    ],
 )
 def test_odd_queries_and_weights_are_refused(tmp_path, more):
     (tmp_path / "corpus.jsonl").write_text(f'{{"_id": "d", "text": "", {more}}}\n')

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from secondlook.data import durable
+from secondlook.errors import Unwritable
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -45,3 +46,21 @@ def test_elsewhere_a_file_that_may_only_be_read_is_synced_too(tmp_path, monkeypa
     monkeypatch.setattr(os, "open", lambda *given: opened.append(given) or open_file(*given))
     durable.sync(path)
     assert opened == [(path, os.O_RDONLY)]  # for writing, only root could open it
+
+
+def test_what_another_target_with_a_longer_name_leaves_is_its_own(tmp_path):
+    with durable.replacing_file(tmp_path / "corpus.jsonl.gz") as half:
+        half.write_text("half of it")
+        with durable.replacing_file(tmp_path / "corpus.jsonl") as other:
+            other.write_text("whole")
+        assert half.read_text() == "half of it"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "corpus.jsonl.gz"]
+
+
+def test_what_an_interrupted_job_left_permits_nobody_to_overwrite(tmp_path):
+    output = tmp_path / "run.trec"
+    output.write_text("hours of work")
+    (tmp_path / ".run.trec.partial").write_text("of another job")
+    with pytest.raises(Unwritable, match="already exists"):
+        durable.refuse_to_overwrite(output, replace=False)
+    durable.refuse_to_overwrite(output, replace=True)

@@ -62,6 +62,7 @@ class Judgments(formats.BaseQrels):
 class FirstStage(formats.BaseScoredDocs):
     def scoreddocs_iter(self):
         yield formats.GenericScoredDoc("q1", "d1", 1.5)
+        yield formats.GenericScoredDoc("q2", "d1", 0.5)
         yield formats.GenericScoredDoc("q1", "d2", 2.5)
 
 
@@ -89,7 +90,8 @@ def test_every_kind_is_read_by_its_id():
     ]
     assert data.read_qrels("irds:tides/test") == {"q1": {"d1": 1, "d2": 0}}
     assert list(data.read_run("irds:tides/test")) == [
-        Ranking("q1", (Hit("d2", 2.5), Hit("d1", 1.5)))
+        Ranking("q1", (Hit("d2", 2.5), Hit("d1", 1.5))),
+        Ranking("q2", (Hit("d1", 0.5),)),
     ]
     assert list(data.read_triples("irds:tides/test")) == [IdTriple("q1", "d1", "d2")]
 

@@ -146,3 +146,12 @@ def test_a_link_stays_a_link_and_others_may_read_what_we_write(tmp_path):
     assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == stat.S_IMODE(
         (tmp_path / "plain").stat().st_mode
     )
+
+
+def test_a_zst_file_with_the_longest_window_is_read(tmp_path):
+    far = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
+    path = tmp_path / "file"
+    packing = zstandard.ZstdCompressor(compression_params=far).compressobj()  # of unknown size
+    path.write_bytes(packing.compress(b"one\ntwo\n") + packing.flush())
+    assert zstandard.get_frame_parameters(path.read_bytes()[:20]).window_size == 1 << 28
+    assert texts(path) == ["one", "two"]

@@ -179,3 +179,14 @@ def test_a_run_carries_its_tag_and_a_query_without_hits_leaves_no_line(tmp_path)
     rankings = [Ranking("q", (Hit("b", 2.0), Hit("a", 0.5))), Ranking("none", ())]
     data.write_run(tmp_path / "run.trec", rankings, tag="bm25")
     assert (tmp_path / "run.trec").read_text() == "q Q0 b 1 2.0 bm25\nq Q0 a 2 0.5 bm25\n"
+
+
+def test_markup_in_a_title_is_part_of_the_query(tmp_path):
+    titles = "<top>\n<num> 1\n<title> how to use <div> in html </title>\n<desc> x\n</top>\n"
+    assert list(read(data.read_queries, tmp_path, titles)) == [
+        Query("1", "how to use <div> in html")
+    ]
+    in_one_line = "<top>\n<num>2</num><title>a <b>bold</b> crime</title><desc>x</desc>\n</top>\n"
+    assert list(read(data.read_queries, tmp_path, in_one_line)) == [
+        Query("2", "a <b>bold</b> crime")
+    ]

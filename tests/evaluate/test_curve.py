@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from secondlook.errors import WrongArgument
 from secondlook.evaluate.curve import plotted
 
 
@@ -18,3 +19,12 @@ def test_the_same_lines_make_the_same_bytes(tmp_path, name):
         made.append(path.read_bytes())
         time.sleep(0.01)  # a date in the file would differ
     assert made[0] == made[1]
+
+
+def test_a_picture_of_another_kind_is_refused_before_anything_is_drawn(tmp_path):
+    with (
+        pytest.raises(WrongArgument, match=r"end it in \.png or \.svg"),
+        plotted(tmp_path / "curve.xyz", "depth", "nDCG@10"),
+    ):
+        pytest.fail("something was drawn")
+    assert not list(tmp_path.iterdir())

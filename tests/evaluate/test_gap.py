@@ -1,6 +1,9 @@
+from unittest.mock import patch
+
 import pytest
 
 from secondlook.errors import MalformedInput
+from secondlook.evaluate import gap
 from secondlook.evaluate.gap import MOST_FREQUENT, domain_gap
 
 GENERAL = "the time of the people and the way of the world"
@@ -66,3 +69,16 @@ def test_two_corpora_are_compared_as_drbert_does():
 def test_only_as_many_of_the_other_count_as_of_this_one():
     gap = domain_gap(["sea sea tide"], against=("other", ["sea sea sea fish fish tide"]))
     assert gap.share == 0.5  # "tide" is the third of the other, and two are compared
+
+
+def test_words_are_split_some_at_a_time():
+    words = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(26 * 26)]
+    asked = []
+
+    def pieces(some):
+        asked.append(len(some))
+        return [2 if word.endswith("z") else 1 for word in some]
+
+    with patch.object(gap, "_AT_ONCE", 100):
+        assert domain_gap([" ".join(words)], pieces).split == pytest.approx(1 / 26)
+    assert asked == [100] * 6 + [76]

@@ -180,9 +180,10 @@ def test_a_query_with_negative_grades_only_has_nothing_relevant(grade):
     }
 
 
-def test_a_grade_that_must_be_an_id_is_refused():
+@pytest.mark.parametrize("grade", [7187158, -(10**30)])
+def test_a_grade_that_must_be_an_id_is_refused(grade):
     with pytest.raises(MalformedInput, match="columns"):
-        evaluate({"q1": {"a": 7187158}}, RUN)
+        evaluate({"q1": {"a": grade}}, RUN)
 
 
 def test_ids_that_trec_eval_would_cut_short_are_refused():

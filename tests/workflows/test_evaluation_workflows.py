@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from secondlook.errors import SecondlookError
+from secondlook.errors import SecondlookError, WrongArgument
 from secondlook.workflows.compare import compare
 from secondlook.workflows.convert import convert
 from secondlook.workflows.depth import depth
@@ -87,6 +87,14 @@ def test_depth_gives_the_cost_in_pairs_or_milliseconds():
     assert curve.costs == [0, 1, 2]
     assert depth(QRELS, BASE, NEW, rate=100).costs == [0, 10, 20]
     assert "pairs/query" in curve.summary()
+
+
+def test_depth_refuses_a_run_that_is_no_reranking_and_a_rate_of_nothing():
+    for other in ({"q1": {"unrelated": 1.0}}, {}):
+        with pytest.raises(SecondlookError, match="no re-ranking"):
+            depth(QRELS, BASE, other)
+    with pytest.raises(WrongArgument, match="above 0"):
+        depth(QRELS, BASE, NEW, rate=-5)
 
 
 def test_a_report_says_where_it_is_and_what_it_found(folder, capsys):

@@ -9,8 +9,9 @@ from secondlook.analyze.words import lower
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Han, Hiragana, Katakana and Hangul, which stand without spaces or in long compounds.
-_CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+# Han with its sign of repetition (U+3005) and its zero (U+3007), Hiragana, Katakana and Hangul,
+# which stand without spaces or in long compounds.
+_CJK = "\u3005\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[^\W{_CJK}]+")
 
 

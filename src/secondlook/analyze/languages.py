@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from unicodedata import normalize
 
 import Stemmer
 
@@ -28,7 +29,7 @@ def _analyzer(language: str) -> WordAnalyzer:
 
     def term_of(word: str) -> str:
         if language == "turkish":  # the one language whose dotless i is a letter of its own
-            word = word.replace("İ", "i").replace("I", "\u0131")
+            word = normalize("NFC", word).replace("İ", "i").replace("I", "\u0131")
         written = lower(word)
         if elision and (cut := elision.match(written)):
             written = written[cut.end() :]

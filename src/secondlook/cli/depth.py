@@ -42,6 +42,10 @@ def depth(
     """
     from secondlook.workflows.depth import depth as depth_curve
 
+    if plot is not None:
+        from secondlook.evaluate.curve import refuse_picture
+
+        refuse_picture(plot)
     curve = depth_curve(qrels, first, second, measure=measure, rate=rate)
     if plot is not None:
         _draw(plot, curve)

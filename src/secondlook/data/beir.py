@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from secondlook.types import Qrels
 
 HEADER = "query-id\tcorpus-id\tscore"
+MOST_WEIGHT = 1_000_000
+"""What the weights of a document may come to; DeepCT's are at most 100 a word."""
 _EXAMPLE = '{"_id": …, "text": …}'
 
 
@@ -136,11 +138,18 @@ def _predicted(path: Path, number: int, queries: object) -> tuple[str, ...]:
 def _weights(path: Path, number: int, weights: object) -> dict[str, int] | None:
     if weights is None:
         return None
-    if type(weights) is dict and all(type(n) is int and n > 0 for n in weights.values()):
-        return weights
-    raise MalformedInput(
-        path, number, '"weights" must be words with whole numbers above 0, as {"sea": 31}'
-    )
+    if type(weights) is not dict or not all(type(n) is int and n > 0 for n in weights.values()):
+        raise MalformedInput(
+            path, number, '"weights" must be words with whole numbers above 0, as {"sea": 31}'
+        )
+    if (total := sum(weights.values())) > MOST_WEIGHT:
+        raise MalformedInput(
+            path,
+            number,
+            f'"weights" come to {total:,}, more than {MOST_WEIGHT:,}, and an index holds each word '
+            "as often as its weight says; use smaller numbers, as `weigh` does",
+        )
+    return weights
 
 
 def _queries(path: Path) -> Iterator[tuple[Query, int]]:

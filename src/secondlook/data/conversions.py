@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from secondlook.data.formats import read_qrels, read_queries, read_run
+from secondlook.data.rows import distinct
 from secondlook.errors import MalformedInput, SecondlookError
 from secondlook.frames import column, dataframe, is_dataframe
 from secondlook.types import Hit, Query, Ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from secondlook.types import Qrels
+
+T = TypeVar("T")
 
 Queries = str | Path | Iterable[str | Query] | Mapping[str, str] | Any
 """A file or `irds:ID`; texts, which get the ids 1, 2, …; Query objects; {query id: text}; or a
@@ -52,10 +56,11 @@ def load_queries(given: Queries, query_format: str = "auto") -> list[Query]:
     queries = list(given)
     if not all(isinstance(query, str | Query) for query in queries):
         raise _unknown("queries", queries)
-    return [
+    named = (
         query if isinstance(query, Query) else Query(str(number), query)
         for number, query in enumerate(queries, start=1)
-    ]
+    )
+    return list(distinct(((query, None) for query in named), "the queries"))
 
 
 def rankings_of(given: RunLike, run_format: str = "auto") -> Iterable[Ranking]:
@@ -64,11 +69,11 @@ def rankings_of(given: RunLike, run_format: str = "auto") -> Iterable[Ranking]:
         return read_run(given, run_format)
     if is_dataframe(given):
         scores = column(given, "scores", "score")
-        given = _nested(_ids(given), _documents(given), map(float, scores))
+        given = _nested(_ids(given), _documents(given), map(_score, scores))
     if isinstance(given, Mapping):
         return (
-            Ranking.of(str(query_id), (Hit(str(doc_id), float(s)) for doc_id, s in hits.items()))
-            for query_id, hits in given.items()
+            Ranking.of(query_id, (Hit(doc_id, score) for doc_id, score in hits.items()))
+            for query_id, hits in _by_text("a run", given, _score).items()
         )
     if not isinstance(given, Iterable):
         raise _unknown("a run", given)
@@ -89,10 +94,7 @@ def load_qrels(given: QrelsLike, qrels_format: str = "auto") -> Qrels:
         return _nested(_ids(given), _documents(given), map(_grade, grades))
     if not isinstance(given, Mapping):
         raise _unknown("judgments", given)
-    return {
-        str(query): {str(doc_id): _grade(grade) for doc_id, grade in judged.items()}
-        for query, judged in given.items()
-    }
+    return _by_text("judgments", given, _grade)
 
 
 def qrels_to_dataframe(qrels: Qrels) -> Any:  # noqa: ANN401 - pandas may not be installed
@@ -149,10 +151,35 @@ def _texts(query_ids: list[str], texts: Iterable[Any]) -> dict[str, str]:
     return known
 
 
+def _by_text(
+    what: str, given: Mapping[Any, Any], read: Callable[[Any], T]
+) -> dict[str, dict[str, T]]:
+    """Query id → document id → value, both ids as text: those of 1 and "1" are the same."""
+    values: dict[str, dict[str, T]] = {}
+    for query_id, of_documents in given.items():
+        if not isinstance(of_documents, Mapping):
+            raise _unknown(what, of_documents)
+        if str(query_id) in values:
+            raise MalformedInput(what, None, f"query {str(query_id)!r} is there twice")
+        values[str(query_id)] = {str(doc_id): read(v) for doc_id, v in of_documents.items()}
+    return values
+
+
+def _score(given: Any) -> float:  # noqa: ANN401 - a number of any library
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise MalformedInput("a run", None, f"a score must be a number, not {given!r}") from None
+
+
 def _grade(given: Any) -> int:  # noqa: ANN401 - a number of any library
-    if not float(given).is_integer():  # nor is NaN
+    try:
+        grade = float(given)
+    except (TypeError, ValueError):
+        grade = nan
+    if not grade.is_integer():  # nor is NaN
         raise MalformedInput("the judgments", None, f"a grade must be a whole number, not {given}")
-    return int(float(given))
+    return int(grade)
 
 
 def _unknown(what: str, given: object) -> SecondlookError:

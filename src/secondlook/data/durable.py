@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_TOKEN_BYTES = 4
+
 
 def refuse_to_overwrite(output: Path, *, replace: bool) -> None:
     """Raise Unwritable if the output exists, unless it is to be replaced.
 
-    An interrupted job that was to become this output may continue.
+    An interrupted job that was to replace it says so again when it goes on: what it left beside
+    the output may be of any job, and permits nobody to overwrite.
     """
-    unfinished = any(output.parent.glob(f".{escape(output.name)}.part*"))
-    if output.exists() and not (replace or unfinished):
+    if output.exists() and not replace:
         raise Unwritable(f"{output} already exists; to overwrite it, give `replace=True`")
 
 
@@ -63,12 +65,21 @@ def write_at_once(path: Path, text: str) -> None:
 
 def half_of(target: Path) -> Path:
     """A new name beside the target, for what is to take its place."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.half")
+    return target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN_BYTES)}.half")
+
+
+def left_beside(target: Path, suffix: str) -> list[Path]:
+    """Hidden files or folders of the target that end so, as `half_of` names them.
+
+    Those of a longer name that begins alike, `corpus.jsonl.gz` beside `corpus.jsonl`, are not.
+    """
+    token = "[0-9a-f]" * 2 * _TOKEN_BYTES
+    return sorted(target.parent.glob(f".{escape(target.name)}.{token}{suffix}"))
 
 
 def remove_halves(target: Path) -> None:
     """Remove what killed processes left half made; only for who holds the lock on the target."""
-    for half in target.parent.glob(f".{escape(target.name)}.*.half"):
+    for half in left_beside(target, ".half"):
         if half.is_dir():
             shutil.rmtree(half)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any
 
 from secondlook.data.msmarco import IdTriple
@@ -42,8 +43,21 @@ def read_qrels(name: str) -> dict[str, dict[str, int]]:
 
 
 def read_run(name: str) -> Iterator[Ranking]:
-    """The first-stage run that comes with some sets (`scoreddocs`)."""
-    rows = ((row.query_id, row.doc_id, row.score, None) for row in _each(name, "scoreddocs"))
+    """The first-stage run that comes with some sets (`scoreddocs`), in any order of its rows.
+
+    Candidates without scores, as MS MARCO's top 1000, all have the score 0 from ir_datasets: there
+    is something to re-rank, but their own order says nothing.
+    """
+    hits: dict[str, tuple[list[str], array[float]]] = {}
+    for row in _each(name, "scoreddocs"):
+        doc_ids, scores = hits.setdefault(row.query_id, ([], array("d")))
+        doc_ids.append(row.doc_id)
+        scores.append(row.score)
+    rows = (
+        (query_id, doc_id, score, None)
+        for query_id, (doc_ids, scores) in hits.items()
+        for doc_id, score in zip(doc_ids, scores, strict=True)
+    )
     return rankings(rows, name)
 
 

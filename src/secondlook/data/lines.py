@@ -119,7 +119,8 @@ class _ZstdBytes(io.RawIOBase):
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._decompressor = zstandard.ZstdDecompressor()
+        # `zstd --long=31`, with which large dumps are packed, wants the largest window there is.
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._unread = b""
         self._ready = b""

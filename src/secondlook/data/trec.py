@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 LARGEST_SCORE = 3.4028234663852886e38  # of single precision, in which trec_eval keeps scores
 
-_TAG = re.compile("<(/?)([a-z]+)[^<>]*>", re.IGNORECASE)
+_FIELD = re.compile(
+    r"(?:^[ \t]*<(/?)([a-z]+)|<(/?)(num|title|query|desc|narr)\b)[^<>]*>",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A tag of a topic: one that begins a line, or has the name of a field. Others are the query's."""
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PRESERVE = "{http://www.w3.org/XML/1998/namespace}space"
 
@@ -160,11 +164,11 @@ def _classic_topics(path: Path, numbered: NumberedLines) -> NumberedQueries:
 def _classic_topic(path: Path, begun: int, text: str) -> Query:
     """Fields run from their tag to the next one; end tags were rarely written."""
     fields: dict[str, str] = {}
-    marks = list(_TAG.finditer(text))
+    marks = list(_FIELD.finditer(text))
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        if not mark.group(1):
+        if not (mark[1] or mark[3]):
             end = following.start() if following else len(text)
-            fields.setdefault(mark.group(2).lower(), _folded(text[mark.end() : end]))
+            fields.setdefault((mark[2] or mark[4]).lower(), _folded(text[mark.end() : end]))
     title = fields.get("title", fields.get("query"))
     return _query(
         path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from secondlook.errors import MissingExtra
+from secondlook.errors import MissingExtra, WrongArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,17 @@ def refuse_undrawable(what: str = "drawing a curve") -> None:
         raise MissingExtra("report", what) from error
 
 
+def refuse_picture(path: Path) -> None:
+    """Raise where no picture can be drawn, or none of this name; asked before the work begins."""
+    refuse_undrawable()
+    if path.suffix not in (".png", ".svg"):
+        raise WrongArgument(f"{path} is no name for a picture; end it in .png or .svg")
+
+
 @contextmanager
 def plotted(path: Path, across: str, up: str) -> Iterator[Axes]:
     """Axes with these labels to draw lines on; the file is written when the block ends."""
-    refuse_undrawable()
+    refuse_picture(path)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -45,5 +52,10 @@ def write_picture(figure: Figure, path: Path) -> None:
     from matplotlib import rc_context
 
     undated = {"Date": None} if path.suffix == ".svg" else None
-    with rc_context({"svg.hashsalt": "secondlook"}):
-        figure.savefig(path, dpi=120, metadata=undated)
+    half = path.with_name(f".{path.name}.half")
+    try:
+        with rc_context({"svg.hashsalt": "secondlook"}):
+            figure.savefig(half, format=path.suffix[1:], dpi=120, metadata=undated)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)

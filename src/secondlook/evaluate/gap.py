@@ -23,6 +23,8 @@ _THEN_MEASURE = "Put the phase `adapt` first in the recipe, and see by `secondlo
 _RAREST = 1e-9
 """The frequency of a word that general English does not have."""
 GENERAL_ENGLISH = "general English"
+_AT_ONCE = 10_000
+"""So many words are split at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,7 @@ def domain_gap(
     strange.sort(key=lambda word: -counts[word] * log(ratio[word]))
     split = split_distinct = None
     if pieces is not None:
-        names = list(counts)
-        broken = {name for name, count in zip(names, pieces(names), strict=True) if count > 1}
+        broken = _broken(list(counts), pieces)
         split = sum(counts[name] for name in broken) / total
         split_distinct = sum(word in broken for word in frequent) / len(frequent)
     return Gap(
@@ -125,6 +126,15 @@ def domain_gap(
         split_distinct,
         GENERAL_ENGLISH if against is None else against[0],
     )
+
+
+def _broken(words: list[str], pieces: Callable[[Sequence[str]], list[int]]) -> set[str]:
+    """The words of several pieces, asked for some at a time: a corpus may have millions."""
+    broken: set[str] = set()
+    for start in range(0, len(words), _AT_ONCE):
+        some = words[start : start + _AT_ONCE]
+        broken.update(word for word, n in zip(some, pieces(some), strict=True) if n > 1)
+    return broken
 
 
 def _counted(texts: Iterable[str], name: str) -> tuple[Counter[str], int]:

@@ -36,6 +36,8 @@ def evaluate(
     its relevant documents), and so does one for which a measure has no value (Accuracy, if nothing
     relevant was found).
     """
+    if isinstance(measures, str) or not measures:
+        raise SecondlookError(f"measures are a list, as ['nDCG@10', 'RR@10'], not {measures!r}")
     tally = Tally(qrels, [parse_measure(spelling) for spelling in measures])
     for ranking in rankings:
         tally.add(ranking)
@@ -215,13 +217,14 @@ def _calculate(
 def _countable(query_id: str, grades: Mapping[str, int]) -> dict[str, int]:
     """The grades in a form trec_eval can take: it crashes, or never ends, if all are negative."""
     _refuse_nul([query_id, *grades])
-    highest = max(grades.values())
-    if highest > HIGHEST_GRADE:
+    lowest, highest = min(grades.values()), max(grades.values())
+    odd = highest if highest > HIGHEST_GRADE else lowest
+    if abs(odd) > HIGHEST_GRADE:
         raise MalformedInput(
             "the judgments",
             None,
-            f"query {query_id!r} has a grade of {highest}, above {HIGHEST_GRADE}; are the columns "
-            "in another order?",
+            f"query {query_id!r} has a grade of {odd}, beyond {HIGHEST_GRADE}; are the columns in "
+            "another order?",
         )
     return dict(grades) if highest >= 0 else dict.fromkeys(grades, 0)
 

@@ -59,8 +59,10 @@ def draw_deltas(one: Difference) -> str:
     )
     with _drawn(alt, 7.4, 2.9) as drawing:
         axes = drawing.axes
-        colours = np.where(deltas >= 0, BLUE, ORANGE)
-        axes.bar(np.arange(len(deltas)), deltas, width=1.0, color=colours, linewidth=0)
+        # One area for each colour: a bar for each of MS MARCO's 7,000 queries takes 10 seconds.
+        edges, heights = np.arange(len(deltas) + 1) - 0.5, np.append(deltas, 0.0)
+        for colour, part in ((BLUE, heights.clip(min=0)), (ORANGE, heights.clip(max=0))):
+            axes.fill_between(edges, part, step="post", color=colour, linewidth=0)
         for share in (0.25, 0.5, 0.75):
             axes.axvline(share * len(deltas) - 0.5, color=GREY, linestyle=":", linewidth=1)
         axes.axhline(0, color="black", linewidth=0.8)

@@ -11,7 +11,6 @@ import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
-from glob import escape
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 from tokenizers import Tokenizer
 
-from secondlook.data.durable import half_of, remove_halves, sync, write_at_once
+from secondlook.data.durable import half_of, left_beside, remove_halves, sync, write_at_once
 from secondlook.data.lock import locked
 from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.families import FAMILIES, description
@@ -92,7 +91,7 @@ def locate(source: str | Path) -> Path:
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder
-    for left in _left_by_a_swap(folder):
+    for left in left_beside(folder, ".previous"):
         raise CheckpointProblem(
             f"there is no {folder}, but an interrupted save left the one before at {left}; "
             f"rename it back: mv {left} {folder}"
@@ -350,15 +349,11 @@ def replacing(folder: Path) -> Iterator[Path]:
 
 def _recover(folder: Path) -> None:
     """Undo what a process left that was killed in `_swap`."""
-    for previous in _left_by_a_swap(folder):
+    for previous in left_beside(folder, ".previous"):
         if folder.exists():
             shutil.rmtree(previous)
         else:
             previous.rename(folder)
-
-
-def _left_by_a_swap(folder: Path) -> list[Path]:
-    return sorted(folder.parent.glob(f".{escape(folder.name)}.*.previous"))
 
 
 def _swap(new: Path, folder: Path, previous: Path) -> None:

@@ -75,9 +75,17 @@ def depth(
     depth keep their first-stage order. With `rate`, scored pairs per second, costs are times.
     """
     from secondlook.data.conversions import load_qrels, rankings_of
-    from secondlook.evaluate.depth import depth_curve
+    from secondlook.errors import SecondlookError, WrongArgument
+    from secondlook.evaluate.depth import depth_curve, same_hits
 
+    if rate is not None and rate <= 0:
+        raise WrongArgument(f"a rate must be above 0 pairs per second, not {rate:g}")
     before, after = list(rankings_of(first)), list(rankings_of(second))
+    if (share := same_hits(before, after)) < 1:
+        raise SecondlookError(
+            f"only {share:.0%} of the second run's hits are in the first, so it is no re-ranking "
+            "of it; give the run that was re-ranked, and what was made of it"
+        )
     points = depth_curve(load_qrels(qrels), before, after, measure)
     hits = [len(ranking.hits) for ranking in before]
     pairs = [sum(min(point.depth, count) for count in hits) / max(1, len(hits)) for point in points]

@@ -119,12 +119,15 @@ def tune_fusion(
     (min-max, z, ranks, raw); by default min-max and z.
     """
     from secondlook.data import read_qrels, read_run, run_tag
+    from secondlook.evaluate.curve import refuse_picture
     from secondlook.model.checkpoint import changing_settings, open_checkpoint, write_settings
     from secondlook.score import fusion_choice
     from secondlook.score.default_scale import reference_pairs, store_scale
     from secondlook.score.ranker import Ranker
     from secondlook.score.raw import require_raw_scores
 
+    if curve is not None:
+        refuse_picture(Path(curve))
     folder = Path(ranker)
     looking = nullcontext(open_checkpoint(folder).settings)
     with looking if dry_run else changing_settings(folder) as settings:
@@ -138,14 +141,14 @@ def tune_fusion(
             ways = fusion_choice.ways(windows, fusion_choice.read_scales(scales))
             tried = fusion_choice.tune(looks, judgments, ways, measure, folds=folds, seed=seed)
             tuned = tried.best()
-        if curve is not None:
-            _draw(Path(curve), tried, tuned, measure)
         changed = fusion_choice.settings_with(settings, tuned.way)
         dropped = settings.calibration is not None and changed.calibration is None
         if not dry_run:
             write_settings(folder, changed)
             if changed.calibration is None:
                 store_scale(folder, Ranker.load(folder), reference_pairs())
+    if curve is not None:
+        _draw(Path(curve), tried, tuned, measure)
     return FusionResult(folder, measure, tuned, not dry_run, dropped and not dry_run)
 
 
