@@ -83,7 +83,14 @@ VERBS = {
     "tune": Verb(
         "tune ../given -o out --base ../given/base --depth 10 --minutes 60 --device cpu",
         "out/stages",
-        leaves_out=("asked.json", "experiment.toml", "plan.json", "outcome.json", "*.xml"),
+        leaves_out=(
+            "asked.json",
+            "experiment.toml",
+            "plan.json",
+            "outcome.json",
+            "*.xml",
+            "vectors/digests.json",  # in which such graphs are counted
+        ),
     ),
     "weigh": Verb(
         "weigh ../given/corpus.jsonl --weigher ../given/weigher -o w.jsonl.gz", "w.jsonl.gz"

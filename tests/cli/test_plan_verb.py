@@ -1,4 +1,8 @@
 import json
+import socket
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 
@@ -51,6 +55,20 @@ def test_what_cannot_be_done_is_said_with_what_would_do(bench):
     assert "50 candidates instead of 100" in said
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"--p99": "0ms"}, "a p99 of '0ms' must be longer than no time"),
+        ({"--corpus": "0"}, "a corpus of '0' must hold at least one passage"),
+        ({"--qps": "0"}, "must be at least one query per second"),
+    ],
+)
+def test_a_load_of_nothing_is_refused(bench, given, says):
+    options = {"--qps": "5", "--p99": "2s", "--corpus": "1M", "--bench": bench} | given
+    said = run("plan", *(word for pair in options.items() for word in pair), fails=True)
+    assert says in said
+
+
 def test_a_bench_measures_what_a_plan_reads(tmp_path):
     tiny.save(tiny.encoder(), tmp_path / "base")
     run("warm", tmp_path / "base", "-o", tmp_path / "ranker")
@@ -75,6 +93,73 @@ def test_a_bench_asks_a_server_what_http_adds(tmp_path, monkeypatch):
     made = Bench.model_validate_json((tmp_path / "bench.json").read_text())
     assert made.request_seconds > 0.001
     assert made.busy_request_seconds > 20 * 0.001 / 2  # its 20 documents, two chunks at once
+
+
+@contextmanager
+def answering(answer):
+    """A server that answers every POST so, and notes the keys that it was sent."""
+    keys = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            keys.append(self.headers["authorization"])
+            self.rfile.read(int(self.headers["content-length"]))
+            answer(self)
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", keys
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def timed(tmp_path, monkeypatch):
+    """`bench` of a re-ranker and a server, of which one request is sent."""
+    monkeypatch.setattr("secondlook.scale.bench._REQUESTS", 1)
+    monkeypatch.setenv("SECONDLOOK_API_KEY", "secret")
+    tiny.save(tiny.classifier(), tmp_path / "ranker")
+    return lambda url: run("bench", tmp_path / "ranker", "--url", url, fails=True)
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_bench_sends_its_key_nowhere_else(timed, code):
+    def redirect(request):
+        request.send_response(code)
+        request.send_header("location", other)
+        request.end_headers()
+
+    with (
+        answering(lambda request: request.send_error(500)) as (other, leaked),
+        answering(redirect) as (url, keys),
+    ):
+        said = timed(url)
+    assert (keys, leaked) == (["Bearer secret"], [])
+    assert f"{url} redirects to '{other}'" in said
+    assert "give it as --url" in said
+
+
+def test_a_bench_says_what_is_wrong_with_a_server_in_one_line(timed, monkeypatch):
+    with answering(lambda request: request.connection.shutdown(socket.SHUT_RDWR)) as (url, _):
+        said = timed(url)
+    assert "did not answer" in said
+    assert "\n" not in said
+    for url in ("ranker", "localhost:8000", "http://", "http://["):
+        said = timed(url)
+        assert f"{url!r} is not the address of a server; give --url as http" in said
+    assert "did not answer" in timed("http://127.0.0.1:port")
+    monkeypatch.setenv("SECONDLOOK_API_KEY", "sec\nret")
+    said = timed("http://127.0.0.1:9")
+    assert "SECONDLOOK_API_KEY holds no API key" in said
+    assert "ret" not in said.replace("secret", "")
 
 
 def test_requests_cost_what_a_server_takes_longer_than_scoring():

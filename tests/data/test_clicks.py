@@ -11,7 +11,7 @@ from secondlook.data import read_qrels, read_queries, write_qrels, write_queries
 from secondlook.data.clicks import Impression, read_clicks
 from secondlook.data.origin import read_origin, write_made, write_origin
 from secondlook.data.splits import add_judged
-from secondlook.errors import MalformedInput
+from secondlook.errors import MalformedInput, Unwritable
 from secondlook.types import Query
 
 LOG = [
@@ -58,6 +58,46 @@ def test_where_judgments_come_from_stands_beside_them(tmp_path):
     (tmp_path / "qrels" / "train.labels.json").write_text("[]")
     with pytest.raises(MalformedInput, match="mend it"):
         read_origin(tmp_path / "qrels" / "train.tsv")
+
+
+def made_from_clicks(folder, *texts):
+    asked = [Query(f"c{text}", text) for text in texts]
+    write_made(folder, asked, {query.id: {"d1": 1} for query in asked}, "clicks")
+
+
+@pytest.mark.parametrize("name", ["queries.jsonl", "qrels/train.tsv"])
+def test_what_people_wrote_is_not_overwritten(tmp_path, name):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("hours of work")
+    with pytest.raises(Unwritable, match=r"may be the work of people: .*`output`"):
+        made_from_clicks(tmp_path, "cape")
+    assert path.read_text() == "hours of work"
+    assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == [path.name]
+
+
+@pytest.mark.parametrize("name", ["test.tsv", "judged-in-may.tsv.gz", "dev.trec"])
+def test_queries_that_people_added_stay_when_others_are_made(tmp_path, name):
+    made_from_clicks(tmp_path, "cape", "bogue", "tide")
+    added = [Query("p1", "judged", "numeric"), Query("p2", "to be judged")]
+    write_queries(tmp_path / "queries.jsonl", [*read_queries(tmp_path), *added])
+    write_qrels(tmp_path / "qrels" / name, {"p1": {"d3": 2}, "cbogue": {"d4": 1}})
+    before = (tmp_path / "qrels" / name).read_bytes()
+    made_from_clicks(tmp_path, "tide", "sea")
+    kept = {query.id: query.type for query in read_queries(tmp_path)}
+    assert kept == {"ctide": None, "csea": None, "cbogue": None, "p1": "numeric", "p2": None}
+    assert read_qrels(tmp_path / "qrels" / "train.tsv").keys() == {"ctide", "csea"}
+    assert (tmp_path / "qrels" / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("broken", ["write_queries", "write_qrels"])
+def test_after_a_kill_the_same_is_made_again(tmp_path, monkeypatch, broken):
+    with monkeypatch.context() as patch:
+        patch.setattr(f"secondlook.data.origin.{broken}", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            made_from_clicks(tmp_path, "cape")
+    made_from_clicks(tmp_path, "cape")
+    assert read_qrels(tmp_path) == {"ccape": {"d1": 1}}
 
 
 def test_what_people_judged_stays_theirs_and_is_not_learnt_from(tmp_path):

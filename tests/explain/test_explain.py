@@ -9,8 +9,9 @@ from secondlook.encode.markers import add_markers
 from secondlook.encode.settings import EncodeSettings, MarkerSettings, WindowSettings
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.errors import SecondlookError
-from secondlook.explain import explain
+from secondlook.explain import Stopped, explain
 from secondlook.explain.attention import attend
+from secondlook.explain.words import WordReader
 from secondlook.model.joint import Joint
 from secondlook.model.settings import Lineage, RankerSettings, WarmSettings
 from secondlook.model.warm import Warm
@@ -242,6 +243,64 @@ def test_of_a_long_document_the_best_window_is_explained():
     first = said.document_words[0]
     assert first.start == best.start
     assert document[first.start : first.end] == first.text
+
+
+LONG = "tide is a deep sea fish in the cape fear river what a tide"
+SPLIT = {
+    "max": WindowSettings(length=4, stride=4, pooling="max"),
+    "mean": WindowSettings(length=4, stride=4, pooling="mean"),
+    "top": WindowSettings(length=4, stride=4, pooling="top", weights=(0.6, 0.5)),
+    "first": WindowSettings(length=4, stride=4, pooling="first"),
+}
+
+
+@pytest.mark.parametrize("pooling", SPLIT)
+def test_each_window_is_scored_once_and_their_scores_are_pooled_as_always(pooling, monkeypatch):
+    ranker = joint(windows=SPLIT[pooling])
+    expected = ranker.scored([(Query("", QUERY), Document("", LONG))])
+    assert ranker.scale  # what fitting it takes is not counted
+    logits, rows = TorchBackend.logits, []
+    monkeypatch.setattr(
+        TorchBackend, "logits", lambda self, some: rows.append(len(some)) or logits(self, some)
+    )
+    said = explain(QUERY, LONG, ranker)
+    assert said.score == pytest.approx(expected.scores[0], abs=1e-5)
+    assert said.cut == expected.cut[0]
+    assert sum(rows) == 4 + len(said.query_words) + len(said.document_words)
+    best = Document("", LONG[said.windows[said.window].start : said.windows[said.window].end])
+    [alone] = ranker.score([(Query("", QUERY), best)])
+    assert said.windows[said.window].score == pytest.approx(alone, abs=1e-5)
+
+
+def test_of_a_long_document_nothing_is_scored_for_nobody(monkeypatch):
+    ranker = joint(windows=SPLIT["max"])
+    monkeypatch.setattr(TorchBackend, "logits", lambda *_: pytest.fail("it scored"))
+    with pytest.raises(Stopped):
+        explain(QUERY, LONG, ranker, should_stop=lambda: True)
+
+
+def test_the_tokens_of_a_text_are_listed_once_however_many_words_it_has():
+    """The library makes the list anew each time: minutes for a long text, if for every word."""
+
+    class Counted:
+        listed = 0
+
+        def __init__(self, encoding):
+            self.encoding = encoding
+
+        def __getattr__(self, name):
+            Counted.listed += name == "tokens"
+            return getattr(self.encoding, name)
+
+    reader, plain = WordReader(tiny.tokenizer(), EncodeSettings()), tiny.tokenizer()
+    reader._tokenizer = type(
+        "Tokenizer", (), {"encode": lambda _, *text, **how: Counted(plain.encode(*text, **how))}
+    )()
+    assert [word.pieces for word in reader.read(LONG + " bogus")[-2:]] == [
+        ("tide",),
+        ("bog", "##us"),
+    ]
+    assert Counted.listed == 1
 
 
 def test_where_only_the_first_window_counts_it_is_the_one_explained():

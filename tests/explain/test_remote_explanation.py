@@ -41,7 +41,17 @@ def test_of_a_long_text_only_the_first_words_are_paid_for(service, tmp_path):
     text = " ".join(f"word{n}" for n in range(1000))
     said = explain("tide", text, remote_ranker(service, tmp_path))
     assert sum(service.sizes) == 1 + 400
-    assert "first 400 of 1,000 words" in said.attention_note
+    assert "first 400 of 1,000 words of the document" in said.attention_note
+
+
+def test_of_a_long_query_only_the_first_words_are_paid_for(service, tmp_path):
+    """Every word of a query is a request."""
+    query = " ".join(f"word{n}" for n in range(500))
+    said = explain(query, "the tide", remote_ranker(service, tmp_path))
+    assert len(service.asked) == 1 + 30 + 1  # the pair, the query's words, the document's
+    assert service.asked[0][2]["query"] == query
+    assert len(said.query_words) == 30
+    assert "first 30 of 500 words of the query" in said.attention_note
 
 
 def test_a_word_that_is_its_whole_text_is_not_left_out(service, tmp_path):

@@ -1,8 +1,10 @@
 """Requests to a remote service: their shape, batches, retries, limits and what is kept."""
 
+import gc
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from email.utils import formatdate
 
@@ -12,8 +14,15 @@ import pytest
 
 from remote_service import Service, client, overlap, probability, ranker
 from secondlook.errors import CostLimitReached, RemoteProblem, Unwritable
+from secondlook.remote import sender
 from secondlook.remote.score_cache import digest
-from secondlook.remote.sender import RateLimitReached, RequestRate, RetryPolicy
+from secondlook.remote.sender import (
+    DeadlinePassed,
+    RateLimitReached,
+    RequestRate,
+    RetryPolicy,
+    Unanswered,
+)
 from secondlook.types import Document, Query
 
 QUERY = "where is the tide"
@@ -166,6 +175,18 @@ def test_failures_are_tried_again_with_longer_waits(tmp_path):
         assert 0.25 * 2 ** (failures - 1) <= wait <= 0.5 * 2 ** (failures - 1)
 
 
+@pytest.mark.parametrize(
+    ("status", "times"),
+    [(425, 2), (500, 2), (507, 2), (520, 2), (522, 2), (524, 2), (599, 2), (501, 1), (505, 1)],
+)
+def test_all_failures_of_a_server_are_tried_again_but_those_that_last(status, times):
+    service = Service(script=[httpx.Response(status)] * 2)
+    address = "https://rank.example/v2/rerank#attempts=2,cache=off"
+    with pytest.raises(RemoteProblem, match=f"answered {status}"):
+        client(service, None, address).score([(QUERY, TEXTS)])
+    assert len(service.asked) == times
+
+
 def test_retry_after_counts_in_seconds_and_as_a_date(tmp_path):
     waits = []
     later = formatdate(time.time() + 20, usegmt=True)
@@ -176,6 +197,13 @@ def test_retry_after_counts_in_seconds_and_as_a_date(tmp_path):
     client(Service(script=script), tmp_path, waits=waits).score([(QUERY, TEXTS)])
     assert waits[0] == 7
     assert 15 <= waits[1] <= 20
+
+
+def test_a_retry_after_that_is_no_date_does_not_count(tmp_path):
+    waits = []
+    never = httpx.Response(429, headers={"Retry-After": "Mon, 01 Jan 99999999999 00:00:00 GMT"})
+    client(Service(script=[never]), tmp_path, waits=waits).score([(QUERY, TEXTS)])
+    assert 0.25 <= waits[0] <= 0.5
 
 
 def test_a_service_that_asks_for_an_hour_has_failed(tmp_path):
@@ -195,6 +223,11 @@ def test_after_the_last_attempt_it_fails_and_what_came_before_is_kept(tmp_path):
     np.testing.assert_allclose(scores, [probability(overlap(QUERY, text)) for text in TEXTS])
 
 
+def row(index, score):
+    """The JSON of an answer with one score."""
+    return f'{{"results": [{{"index": {index}, "relevance_score": {score}}}]}}'
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -203,6 +236,10 @@ def test_after_the_last_attempt_it_fails_and_what_came_before_is_kept(tmp_path):
         (httpx.Response(422, text="documents: Field required"), r"jina\+https://rank.example"),
         (httpx.Response(307, headers={"Location": "https://else.example"}), "not followed"),
         (httpx.Response(200, text="<html>"), "no JSON"),
+        (httpx.Response(200, text="[" * 100_000), "no JSON"),
+        (httpx.Response(200, text=row("Infinity", "0.5")), "not that of the API 'cohere'"),
+        (httpx.Response(200, text=row("0.7", "0.5")), "not that of the API 'cohere'"),
+        (httpx.Response(200, text=row("0", "1" + "0" * 400)), "not that of the API 'cohere'"),
         (
             httpx.Response(
                 200,
@@ -256,6 +293,22 @@ def test_raw_scores_may_be_named(tmp_path):
     )
     remote = ranker(service, tmp_path, "https://rank.example/v2/rerank#scores=raw")
     assert remote.score(pairs()).tolist() == [-3.5, -2.5, -1.5, -0.5]
+
+
+@pytest.mark.parametrize("score", ["1e39", "-1e39", "NaN", "Infinity"])
+def test_a_score_that_is_not_finite_as_float32_is_refused_and_not_kept(score, tmp_path):
+    service = Service(script=[httpx.Response(200, text=row("0", score))])
+    remote = ranker(service, tmp_path, "https://rank.example/v2/rerank#scores=raw")
+    with pytest.raises(RemoteProblem, match="no number, or too large"):
+        remote.score(pairs(TEXTS[:1]))
+    assert remote.kept(pairs(TEXTS[:1])) is None
+
+
+def test_the_largest_scores_and_whole_floats_as_places_are_taken(tmp_path):
+    largest = float(np.finfo(np.float32).max)
+    service = Service(script=[httpx.Response(200, text=row("0.0", largest))])
+    remote = ranker(service, tmp_path, "https://rank.example/v2/rerank#scores=raw")
+    assert remote.score(pairs(TEXTS[:1])).tolist() == [largest]
 
 
 def test_certainties_have_finite_raw_scores_in_order(tmp_path):
@@ -355,6 +408,16 @@ def test_cost_is_by_documents_or_by_what_was_billed(tmp_path):
     assert dear.usage.cost == pytest.approx(0.03)
 
 
+@pytest.mark.parametrize("units", ["1" + "0" * 400, "Infinity", "NaN", "-5", '"many"'])
+def test_without_a_sensible_number_of_billed_searches_the_price_counts(units):
+    meta = f'"meta": {{"billed_units": {{"search_units": {units}}}}}'
+    answer = httpx.Response(200, text=f"{row('0', '0.5')[:-1]}, {meta}}}")
+    address = "https://rank.example/v2/rerank#price_per_1000_searches=10,cache=off"
+    remote = client(Service(script=[answer]), None, address)
+    remote.score([(QUERY, TEXTS[:1])])
+    assert remote.usage.cost == pytest.approx(0.01)
+
+
 def test_several_requests_are_under_way_at_once(tmp_path):
     together = threading.Barrier(3, timeout=10)
 
@@ -371,3 +434,135 @@ def test_nothing_is_sent_again_once_the_time_is_over(tmp_path):
     with pytest.raises(RemoteProblem, match="no time is left"):
         client(service, tmp_path).score([(QUERY, TEXTS)], until=time.monotonic() + 0.1)
     assert len(service.asked) == 1
+
+
+def trickling(chunk=b" ", pause=0.02):
+    """A service whose answer has no end."""
+
+    def answer(request):
+        def content():
+            for _ in range(200):
+                time.sleep(pause)
+                yield chunk
+
+        return httpx.Response(200, content=content())
+
+    return answer
+
+
+@pytest.mark.parametrize(("options", "until"), [("timeout=0.3", 9), ("timeout=9", 0.3)])
+def test_an_answer_that_trickles_is_late(options, until):
+    address = f"https://rank.example/v2/rerank#attempts=1,cache=off,{options}"
+    remote, began = client(trickling(), None, address), time.monotonic()
+    with pytest.raises(RemoteProblem, match=r"not complete in time|no time is left"):
+        remote.score([(QUERY, TEXTS)], until=began + until)
+    assert time.monotonic() - began < 2
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(sender, "_LARGEST_ANSWER", 2**20)
+    remote = client(
+        trickling(b" " * 2**19, 0), None, "https://rank.example/v2/rerank#attempts=1,cache=off"
+    )
+    with pytest.raises(RemoteProblem, match=r"more than 1 MB.*#batch=N"):
+        remote.score([(QUERY, TEXTS)])
+
+
+def test_a_call_ends_at_its_time_and_tells_how_long_the_service_was_silent(tmp_path):
+    """Even where no timeout of a connection ends it, as while a host's name is looked up."""
+    go, unanswered = threading.Event(), Unanswered()
+    service = Service(score=lambda query, text: float(go.wait(30)))
+    remote = client(service, tmp_path, "https://rank.example/v2/rerank#batch=1,concurrent=1")
+    began = time.monotonic()
+    with pytest.raises(DeadlinePassed, match="no time is left"):
+        remote.score([(QUERY, TEXTS)], until=began + 0.3, unanswered=unanswered)
+    assert time.monotonic() - began < 2
+    assert unanswered.seconds() > 0.2
+    not_sent = Unanswered()
+    with pytest.raises(DeadlinePassed, match="no time is left"):
+        remote.score([("another", TEXTS)], until=time.monotonic() + 0.1, unanswered=not_sent)
+    assert not_sent.seconds() == 0
+    go.set()
+    remote.score([("a third", TEXTS)])
+    assert [body["query"] for _, _, body in service.asked] == [QUERY, *["a third"] * len(TEXTS)]
+
+
+def test_all_callers_together_have_so_many_requests_under_way(tmp_path):
+    under_way, most, lock = 0, 0, threading.Lock()
+
+    def score(query, text):
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.02)
+        with lock:
+            under_way -= 1
+        return 0.0
+
+    address = "https://rank.example/v2/rerank#batch=1,concurrent=2"
+    remote = client(Service(score=score), tmp_path, address)
+    with ThreadPoolExecutor(4) as callers:
+        for _ in callers.map(lambda n: remote.score([(f"query {n}", TEXTS)]), range(4)):
+            pass
+    assert most == 2
+
+
+def test_requests_are_sent_in_the_order_they_came(tmp_path):
+    go = threading.Event()
+    service = Service(score=lambda query, text: float(go.wait(30)))
+    remote = client(service, tmp_path, "https://rank.example/v2/rerank#batch=1,concurrent=1")
+    with ThreadPoolExecutor(2) as callers:
+        first = callers.submit(remote.score, [("first", TEXTS)])
+        while not service.asked:
+            time.sleep(0.005)
+        second = callers.submit(remote.score, [("second", TEXTS)])
+        while remote._threads._work.qsize() < 2 * len(TEXTS) - 1:
+            time.sleep(0.005)
+        go.set()
+        first.result()
+        second.result()
+    asked = [body["query"] for _, _, body in service.asked]
+    assert asked == ["first"] * len(TEXTS) + ["second"] * len(TEXTS)
+
+
+def test_an_interruption_ends_waits_and_later_calls_are_sent(tmp_path):
+    service, refused = Service(), threading.Event()
+
+    def interrupted(request):
+        if b"first" in request.content:
+            assert refused.wait(10)
+            raise KeyboardInterrupt
+        if b"second" in request.content and not refused.is_set():
+            refused.set()
+            return httpx.Response(503, headers={"Retry-After": "60"})
+        return service(request)
+
+    remote = client(interrupted, tmp_path, "https://rank.example/v2/rerank#batch=1,concurrent=2")
+    remote._sender._pause = None  # it does wait
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        remote.score([(QUERY, ["first", "second", "third"])])
+    assert time.monotonic() - began < 20
+    assert service.asked == []
+    remote.score([(QUERY, ["second"])])
+    assert service.sizes == [1]
+
+
+@pytest.mark.parametrize("end", ["closed", "forgotten"])
+def test_a_client_that_is_not_used_any_longer_has_no_threads(end, tmp_path):
+    before = set(threading.enumerate())
+    remote = client(Service(), tmp_path)
+    remote.score([(QUERY, TEXTS)])
+    own = set(threading.enumerate()) - before
+    assert len(own) == 4
+    if end == "closed":
+        remote.close()
+        with pytest.raises(RemoteProblem, match="stopped"):
+            remote._sender.post({})
+    else:
+        del remote
+        gc.collect()
+    for thread in own:
+        thread.join(10)
+        assert not thread.is_alive()

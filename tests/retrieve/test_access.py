@@ -360,6 +360,18 @@ def test_credentials_may_come_from_a_file(node, tmp_path):
     assert "s3cret" not in str(said.value)
 
 
+@pytest.mark.parametrize(
+    ("written", "password"),
+    [("s3cret'", "s3cret'"), ('"s3cret\'"', "s3cret'"), ("'s3cret\"", "'s3cret\""), ("'", "'")],
+)
+def test_a_quote_that_a_password_ends_in_is_kept(tmp_path, written, password):
+    file = tmp_path / "credentials"
+    file.write_text(f"OPENSEARCH_USERNAME=eve\nOPENSEARCH_PASSWORD={written}\n")
+    read = Access.from_environment({"OPENSEARCH_CREDENTIALS_FILE": str(file)})
+    given = {"OPENSEARCH_USERNAME": "eve", "OPENSEARCH_PASSWORD": password}
+    assert read.authorization == Access.from_environment(given).authorization
+
+
 def test_requests_are_signed_for_aws_with_the_credentials_of_the_machine(node, monkeypatch):
     pytest.importorskip("botocore")
     for name, value in {"ACCESS_KEY_ID": "AKID", "SECRET_ACCESS_KEY": "s3cret"}.items():

@@ -7,7 +7,13 @@ import json
 import pytest
 
 from foreign_index import MAPPING, TEMPLATES, products
-from secondlook.errors import IndexProblem, UnknownName, VanishedDocuments, WrongArgument
+from secondlook.errors import (
+    EngineProblem,
+    IndexProblem,
+    UnknownName,
+    VanishedDocuments,
+    WrongArgument,
+)
 from secondlook.retrieve.attached import AttachedIndex
 from secondlook.retrieve.attached_mapping import IndexMapping, IndexState
 from secondlook.retrieve.attached_proposal import oddities, propose, refuse_unknown_fields
@@ -15,8 +21,11 @@ from secondlook.retrieve.attached_query import QueryTemplate, StoredTemplate
 from secondlook.retrieve.attached_reader import IndexReader
 from secondlook.retrieve.attached_settings import AttachedSettings
 from secondlook.retrieve.attached_text import TextTemplate
+from secondlook.retrieve.attached_watch import card_of
+from secondlook.retrieve.folder import write_card
 from secondlook.retrieve.search_options import SearchOptions, searched_with
 from secondlook.types import Document, Query
+from secondlook.workflows.attach import attach_index
 
 NONE = SearchOptions()
 MATCH = {"query": {"match": {"name": "{{query}}"}}}
@@ -100,6 +109,39 @@ def test_filters_go_around_the_query_or_where_the_template_says():
         rendered({"knn": {"v": "{{query}}"}}, options=SearchOptions((red,)))
     with pytest.raises(WrongArgument, match="takes parameters, not filters"):
         StoredTemplate("shop").render("cats", 5, SearchOptions((red,)))
+
+
+def test_filters_of_a_knn_search_go_around_the_query_as_well():
+    red = {"term": {"colour": "red"}}
+    knn = {"field": "v", "query_vector": [1, 0], "k": 5, "filter": "{{filters}}"}
+    found = rendered({**MATCH, "knn": knn}, options=SearchOptions((red,)))
+    own = {"match": {"name": "cats"}}
+    assert found["query"] == {"bool": {"must": [own], "filter": [red]}}
+    assert found["knn"]["filter"] == [red]
+    without = rendered({**MATCH, "knn": knn})
+    assert (without["query"], without["knn"]["filter"]) == (own, [])
+
+
+def test_a_knn_search_that_filters_would_not_narrow_is_refused_with_filters():
+    body = {**MATCH, "knn": {"field": "v", "query_vector": [1, 0], "k": 5}}
+    assert rendered(body)["knn"]["k"] == 5
+    with pytest.raises(WrongArgument, match=r'write "filter": "\{\{filters\}\}" into knn'):
+        rendered(body, options=SearchOptions(({"term": {"colour": "red"}},)))
+
+
+def test_a_placeholder_may_have_a_name_in_any_language():
+    body = {"query": {"bool": {"must": MATCH["query"], "filter": {"term": {"Größe": "{{größe}}"}}}}}
+    assert QueryTemplate(body).parameters == ("größe",)
+    found = rendered(body, options=SearchOptions(parameters={"größe": 42}))
+    assert found["query"]["bool"]["filter"] == {"term": {"Größe": 42}}
+
+
+@pytest.mark.parametrize("braces", ["{{my-param}}", "{{ user.brand }}", "of {{a b}}", "{{}}"])
+def test_braces_that_are_no_placeholder_are_refused(braces):
+    body = {"query": {"bool": {"must": MATCH["query"], "filter": {"term": {"brand": braces}}}}}
+    with pytest.raises(WrongArgument, match="is no placeholder"):
+        QueryTemplate(body)
+    assert rendered({**MATCH, "highlight": {"pre_tags": [braces]}})  # which is not sent
 
 
 def test_what_changes_no_ranking_is_not_sent():
@@ -257,6 +299,25 @@ def test_fields_that_are_not_there_are_refused(changes, problem):
 def test_settings_that_contradict_themselves_are_refused(changes):
     with pytest.raises((ValueError, UnknownName)):
         settings(**changes)
+
+
+@pytest.mark.parametrize("name", ["_all", "_x", "", "-a", "..", "a b"])
+def test_a_name_that_no_index_has_is_refused_before_the_cluster_is_asked(tmp_path, name):
+    with pytest.raises(WrongArgument, match="is no name of an index"):
+        attach_index(tmp_path / "shop", index=name, url="http://nowhere.invalid:9200")
+    assert not (tmp_path / "shop").exists()
+
+
+def test_an_index_is_attached_again_over_vectors_in_the_making(tmp_path):
+    write_card(tmp_path, card_of(settings(), IndexState.of(SHOP, 40)))
+    (tmp_path / ".vectors.half").mkdir()
+    (tmp_path / "vectors").mkdir()
+    given = {"index": "products", "url": "no url", "replace": True}
+    with pytest.raises(EngineProblem, match="no url"):  # the next check, so that this one passed
+        attach_index(tmp_path, **given)
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(IndexProblem, match="holds something else"):
+        attach_index(tmp_path, **given)
 
 
 def test_a_changed_index_is_told_by_what_has_changed():

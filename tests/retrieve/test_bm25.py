@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +108,21 @@ def test_a_folder_that_is_no_index_is_never_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["holiday-photos"]
 
 
+def test_an_index_may_be_made_in_the_folder_one_is_in(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    built = Bm25Index.build(Path(), DOCUMENTS, Bm25Settings())
+    assert built.card.documents == 3
+    assert open_index(Path()).fetch(["2"]) == [DOCUMENTS[1]]
+    assert (tmp_path / "here").samefile(Path())  # which was not put aside
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    with pytest.raises(IndexProblem, match="run it from another folder"):
+        Bm25Index.build(Path(), DOCUMENTS[:1], Bm25Settings())
+    (tmp_path / "here" / "index.json").unlink()
+    with pytest.raises(IndexProblem, match="holds something else"):
+        Bm25Index.build(Path(), DOCUMENTS, Bm25Settings())
+
+
 @pytest.mark.parametrize(
     "card", ["", "[]", "{}", json.dumps({"engine": "grep"}), json.dumps({"engin": "bm25s"})]
 )
@@ -181,6 +197,35 @@ def test_ids_that_are_not_those_of_the_texts_are_found_by_reading_all(index):
     (index.store.path.parent / "ids.utf8").write_bytes(b"124")
     with pytest.raises(IndexProblem, match="other document ids"):
         open_index(index.store.path.parent).verify()
+
+
+def zeroed(path):
+    np.save(path, np.zeros_like(np.load(path)))
+
+
+def swapped(path):
+    words = json.loads(path.read_text("utf-8"))
+    first, second, *_ = words
+    words[first], words[second] = words[second], words[first]
+    path.write_text(json.dumps(words), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("data.csc.index.npy", zeroed),
+        ("indices.csc.index.npy", zeroed),
+        ("vocab.index.json", swapped),
+    ],
+)
+def test_postings_and_words_are_compared_with_what_was_written(index, name, damage):
+    folder = index.store.path.parent
+    index.verify()
+    damage(folder / "bm25s" / name)
+    with pytest.raises(IndexProblem, match=f"not as it was written: {name}"):
+        open_index(folder).verify()
+    (folder / "bm25s" / "digests.json").unlink()  # as in an older index, which stays readable
+    open_index(folder).verify()
 
 
 def test_an_index_made_before_languages_could_be_chosen_is_english(index):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from secondlook.retrieve.access import Route
 from secondlook.retrieve.bulk import Write, batches, cut, in_parallel, send
 from secondlook.retrieve.cluster import ASKING, LOADING, Cluster, OpenSearchSettings, RetryPolicy
 from secondlook.retrieve.load import IndexMetadata, Load, _on_cluster
+from secondlook.retrieve.opensearch import OpenSearchIndex
 from secondlook.types import Document
 
 ROUTE = Route(("http://cluster.test:9200",))
@@ -96,6 +98,19 @@ def test_a_refusal_that_waiting_cannot_cure_is_final():
     with pytest.raises(EngineProblem, match="parsing_exception: unknown key"):
         cluster.ask("GET", "/")
     assert len(transport.requests) == 1
+
+
+def test_a_request_of_a_limit_of_its_own_says_that_limit():
+    cluster, transport, _ = cluster_of(exceptions.ConnectionTimeout("TIMEOUT", "slow", OSError()))
+    with pytest.raises(EngineProblem, match=r"did not answer within 1\.5 s"):
+        cluster.request("GET", "/", within=1.5)
+    assert transport.requests[0][2]["timeout"] == 1.5
+
+
+def test_an_index_made_in_the_folder_one_is_in_is_called_like_that_folder(tmp_path, monkeypatch):
+    (tmp_path / "things").mkdir()
+    monkeypatch.chdir(tmp_path / "things")
+    assert OpenSearchIndex.options(Path()).name == "things"
 
 
 def test_loading_outlasts_a_restart_and_asking_does_not_keep_a_person_waiting():

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from secondlook.encode.settings import WindowSettings
-from secondlook.errors import IndexProblem, MissingDocument
+from secondlook.errors import IndexProblem, MissingDocument, MissingExtra
 from secondlook.retrieve import vector_graph
+from secondlook.retrieve.digests import DIGESTS, without_digests
 from secondlook.retrieve.id_list import IdList, IdPositions
-from secondlook.retrieve.vector_files import VectorCard, VectorFiles, VectorWriter, packed
-from secondlook.retrieve.vector_graph import build_graphs
-from secondlook.retrieve.vectors import DocumentVectors
+from secondlook.retrieve.vector_files import (
+    VectorCard,
+    VectorFiles,
+    VectorWriter,
+    packed,
+    write_vector_card,
+)
+from secondlook.retrieve.vector_graph import build_graphs, refuse_without_library
+from secondlook.retrieve.vectors import DocumentVectors, verify_vectors
 from secondlook.types import Query
 
 DIMENSION = 24
@@ -148,6 +157,34 @@ def test_graphs_find_what_comparing_all_finds_and_are_the_same_each_time(
             assert hit.score == pytest.approx(best[hit.doc_id], abs=1e-6)
 
 
+def test_as_many_documents_are_found_where_a_few_have_all_of_the_nearest_rows(tmp_path):
+    pytest.importorskip("faiss")
+    query, long, many = unit_vectors(1, seed=7), 3, 100
+    near = query + np.float32(0.3) * unit_vectors(long * many, seed=8)
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    rows = np.concatenate([near, unit_vectors(400)])
+    counts = [many] * long + [1] * 400
+    index = written(tmp_path / "i", rows, counts, windows=WindowSettings(pooling="max"), graphs=1)
+    vectors = DocumentVectors(index)
+    for k in (10, 100, 1000):
+        (ranking,) = vectors.retrieve([Query("q", "")], query, k)
+        assert len(ranking.hits) == min(k, len(counts))
+        assert set(ids(ranking)[:long]) <= {f"d{number}" for number in range(long)}
+
+
+def test_many_queries_are_compared_some_at_a_time(tmp_path, monkeypatch):
+    rows, queries = unit_vectors(30), unit_vectors(150, seed=4)
+    vectors, compared = DocumentVectors(written(tmp_path / "index", rows)), list[int]()
+    compare = vectors._compare_all
+    monkeypatch.setattr(
+        vectors, "_compare_all", lambda some: compared.append(len(some)) or compare(some)
+    )
+    found = vectors.retrieve([Query(str(n), "") for n in range(150)], queries, 3)
+    assert compared == [64, 64, 22]
+    assert [ranking.query_id for ranking in found] == [str(n) for n in range(150)]
+    assert [ids(ranking) for ranking in found] == [nearest(rows, vector, 3) for vector in queries]
+
+
 def test_a_graph_that_was_built_before_a_kill_is_not_built_again(tmp_path, monkeypatch):
     pytest.importorskip("faiss")
     monkeypatch.setattr(vector_graph, "PART_ROWS", 100)
@@ -161,6 +198,40 @@ def test_a_graph_that_was_built_before_a_kill_is_not_built_again(tmp_path, monke
     assert build_graphs(files.rows, folder, "fp32", DIMENSION, counted.append) == 3
     assert sum(counted) == 250
     assert [(folder / f"graph-000{n}.faiss").stat().st_mtime_ns for n in (0, 1)] == stamps
+
+
+def test_a_last_graph_is_built_again_where_rows_have_come_since(tmp_path, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(vector_graph, "PART_ROWS", 100)
+    rows, folder = unit_vectors(350), tmp_path / "index" / "vectors"
+    fewer = VectorFiles(written(tmp_path / "fewer", rows[:250]) / "vectors")
+    written(tmp_path / "index", rows)
+    build_graphs(fewer.rows, folder, "fp32", DIMENSION, lambda _: None)
+    stamps = [(folder / f"graph-000{n}.faiss").stat().st_mtime_ns for n in (0, 1)]
+    made_of = VectorFiles(folder)
+    build_graphs(made_of.rows, folder, "fp32", DIMENSION, lambda _: None)
+    assert [(folder / f"graph-000{n}.faiss").stat().st_mtime_ns for n in (0, 1)] == stamps
+    write_vector_card(folder, made_of.card.model_copy(update={"graphs": 4}))
+    found = DocumentVectors(tmp_path / "index").retrieve(
+        [Query(str(n), "") for n in range(350)], rows, 1
+    )
+    assert [ids(ranking) for ranking in found] == [[f"d{n}"] for n in range(350)]
+
+
+def test_graphs_of_other_rows_are_refused(tmp_path):
+    pytest.importorskip("faiss")
+    index = written(tmp_path / "index", unit_vectors(60), graphs=1)
+    other = written(tmp_path / "other", unit_vectors(50), graphs=1)
+    (other / "vectors" / "graph-0000.faiss").replace(index / "vectors" / "graph-0000.faiss")
+    with pytest.raises(IndexProblem, match=r"of other vectors than its rows.*--vectors RANKER"):
+        DocumentVectors(index)
+
+
+def test_graphs_that_cannot_be_built_are_told_before_anything_is_encoded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)  # as if it was not installed
+    refuse_without_library(vector_graph.EXACT_ROWS)
+    with pytest.raises(MissingExtra, match=r"secondlook\[vectors\]"):
+        refuse_without_library(vector_graph.EXACT_ROWS + 1)
 
 
 def test_an_interruption_stops_all_graphs_and_leaves_only_whole_ones(tmp_path, monkeypatch):
@@ -245,3 +316,44 @@ def test_damaged_vectors_say_how_to_make_them_anew(tmp_path):
     (index / "vectors" / "vectors.json").write_text("{}")
     with pytest.raises(IndexProblem, match="damaged"):
         DocumentVectors(index)
+
+
+def altered(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+
+
+@pytest.mark.parametrize("name", ["rows.bin", "ids.utf8", "row_ends.npy", "encoder/weights.bin"])
+def test_a_change_of_any_file_is_found_by_reading_all(tmp_path, name):
+    index = tmp_path / "index"
+    index.mkdir()
+    writer = VectorWriter(index, JOB, DIMENSION, "fp32")
+    (writer.folder / "encoder").mkdir()
+    (writer.folder / "encoder" / "weights.bin").write_bytes(b"weights")
+    writer.add(["a", "b"], np.array([1, 2]), unit_vectors(3))
+    writer.complete()
+    writer.finish(card(writer, windows=WindowSettings()))
+    DocumentVectors(index).verify()
+    altered(index / "vectors" / name)
+    with pytest.raises(IndexProblem, match=r"damaged.*--vectors RANKER"):
+        verify_vectors(index / "vectors")
+
+
+def test_of_older_vectors_the_sizes_are_looked_at(tmp_path):
+    index = written(tmp_path / "index", unit_vectors(5))
+    assert without_digests(index, ["vectors", "bm25s"]) == []
+    (index / "vectors" / DIGESTS).unlink()
+    assert without_digests(index, ["vectors", "bm25s"]) == ["vectors"]
+    rows = index / "vectors" / "rows.bin"
+    altered(rows)
+    verify_vectors(index / "vectors")
+    rows.write_bytes(rows.read_bytes() + bytes(4))
+    with pytest.raises(IndexProblem, match="has 484 bytes instead of 480"):
+        verify_vectors(index / "vectors")
+
+
+def test_no_documents_have_no_vectors(tmp_path):
+    (tmp_path / "index").mkdir()
+    writer = VectorWriter(tmp_path / "index", JOB, DIMENSION, "fp32")
+    with pytest.raises(IndexProblem, match="no documents to make vectors of"):
+        writer.complete()

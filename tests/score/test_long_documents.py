@@ -15,6 +15,8 @@ from secondlook.score.ranker import Ranker
 from secondlook.types import Document, Query
 
 WORDS = 9_000
+ROOM = 60
+"""Tokens of a document beside the query "fish", within 64."""
 
 
 class Sees:
@@ -27,8 +29,8 @@ class Sees:
         return np.array([float((one.ids == self.token).sum()) for one in features], np.float32)
 
 
-def with_windows(pooling="max", weights=()):
-    windows = WindowSettings(length=40, stride=20, pooling=pooling, weights=weights)
+def with_windows(pooling="max", weights=(), unit="words"):
+    windows = WindowSettings(length=40, stride=20, pooling=pooling, weights=weights, unit=unit)
     encode = EncodeSettings(max_length=64, windows=windows)
     settings = RankerSettings(encode=encode, lineage=Lineage(base="none"))
     return Ranker(settings, tiny.tokenizer(), Sees("tide"))
@@ -56,6 +58,30 @@ def test_cut_short_it_is_not_seen():
     ranker = Ranker(settings, tiny.tokenizer(), Sees("tide"))
     text = " ".join([*["river"] * (WORDS - 1), "tide"])
     assert ranker.score([(Query("q", "fish"), Document("d", text))]).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("unit", ["words", "tokens"])
+def test_what_stands_behind_the_first_window_is_cut_where_only_that_one_counts(unit):
+    ranker = with_windows("first", unit=unit)
+    texts = " ".join(["bogue"] * 100), " ".join(["river"] * 20)
+    pairs = [(Query("q", "fish"), Document("d", text)) for text in texts]
+    scored = ranker.scored(pairs)
+    seen = ROOM if unit == "words" else 40  # "bogue" is two tokens: 40 of them do not fit
+    assert scored.cut.tolist() == [200 - seen, 0]
+    assert [len(own) for own in scored.windows] == [1, 1]
+    every = ranker.scored_windows(pairs)  # these are all seen
+    assert len(every.windows[0]) > 1
+    assert every.cut.tolist() == with_windows("max", unit=unit).scored(pairs).cut.tolist()
+
+
+def test_a_tokenizer_that_truncates_hides_nothing_of_what_is_cut():
+    tokenizer = tiny.tokenizer()
+    tokenizer.enable_truncation(8)
+    ranker = with_windows("first")
+    truncating = Ranker(ranker.settings, tokenizer, ranker.backend)
+    pair = Query("q", "fish"), Document("d", " ".join(["river"] * 100))
+    assert truncating.scored([pair]).cut.tolist() == [60]
+    assert tokenizer.truncation["max_length"] == 8
 
 
 FACT = (

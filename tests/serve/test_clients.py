@@ -5,9 +5,10 @@ import httpx
 import numpy as np
 import pytest
 
-from secondlook import Document, Query
+from secondlook import Document, Query, Ranker
+from secondlook.encode.settings import WindowSettings
 from secondlook.serve.serving import Serving
-from served import QUERY, TEXTS, listening
+from served import QUERY, TEXTS, listening, serving
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +146,38 @@ def test_info_and_probes(url):
     assert httpx.get(f"{url}/health").json()["status"] == "ok"
     assert httpx.get(f"{url}/ready").json() == {"status": "ready", "engine": None}
     assert "<title>secondlook</title>" in httpx.get(url).text
+
+
+def test_windows_that_do_not_count_are_told_as_truncation(ranker):
+    windows = WindowSettings(length=4, stride=4, pooling="first")
+    encode = ranker.settings.encode.model_copy(update={"windows": windows})
+    settings = ranker.settings.model_copy(update={"encode": encode})
+    first = Ranker(settings, ranker.tokenizer, ranker.backend)
+    texts = ["the tide of the deep sea", "fish"]
+    with listening(serving(first)) as url:
+        answer = httpx.post(f"{url}/v2/rerank", json={"query": "tide", "documents": texts})
+        told = answer.json()["meta"]["warnings"]
+        assert "truncated: 1 of 2 documents were longer than the ranker reads" in told
+        whole = {"query": "tide", "texts": texts, "truncate": False}
+        assert httpx.post(f"{url}/rerank", json=whole).status_code == 413
+
+
+def test_an_unknown_path_is_404_and_another_method_405(url):
+    for method in ("get", "post"):
+        for path in ("/nowhere", "/v2/rerank/", "/page", "/index.html"):
+            assert getattr(httpx, method)(url + path).status_code == 404, (method, path)
+    for path, said in (("/v2/rerank", "message"), ("/v1/search", "message"), ("/rerank", "error")):
+        answer = httpx.get(url + path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        assert answer.json()[said]
+    page = httpx.post(url)
+    assert (page.status_code, "POST" in page.headers["allow"]) == (405, False)
+
+
+def test_the_page_is_kept_by_the_browser_and_its_files_are_there(url):
+    page = httpx.get(url)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    again = httpx.get(url, headers={"if-none-match": page.headers["etag"]})
+    assert again.status_code == 304
+    assert httpx.head(url).status_code == 200
+    assert httpx.get(f"{url}/page/page.js").status_code == 200

@@ -11,9 +11,11 @@ from remote_service import Service, overlap, probability
 from remote_service import ranker as remote_ranker
 from secondlook import Document, Query
 from secondlook.errors import RemoteProblem, Unwritable
+from secondlook.serve import remote_queue
 from secondlook.serve.limits import Limits
 from secondlook.serve.metrics import Metrics
 from secondlook.serve.remote_queue import RemoteQueue
+from secondlook.serve.serving import Serving
 from served import QUERY, TEXTS, Engine, listening, serving
 
 BEST = max(TEXTS, key=lambda text: overlap(QUERY, text))
@@ -187,6 +189,95 @@ def test_requests_that_were_not_sent_do_not_make_the_service_look_broken(service
 
     late, failing, first = asyncio.run(story())
     assert (late.partial, failing, first.partial) == (True, False, False)
+
+
+def test_requests_that_wait_for_each_other_do_not_make_the_service_look_broken(
+    service, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(remote_queue, "_PATIENCE", 1.0)
+    service.score = lambda query, text: float(time.sleep(0.05) or 0)
+    address = "https://rank.example/v2/rerank#batch=1,concurrent=2,attempts=1"
+    queue = RemoteQueue(remote_ranker(service, tmp_path, address), "tiny", 10_000, Metrics())
+
+    def ask(number):
+        pairs = [(Query("", f"query {number}"), Document("", f"text {n}")) for n in range(120)]
+        return queue.score(pairs, time.monotonic() + 2)
+
+    async def story():
+        return await asyncio.gather(*(ask(number) for number in range(8)))
+
+    outcomes = asyncio.run(story())
+    assert all(outcome.partial for outcome in outcomes)
+    assert service.asked
+    assert not queue.breaker.failing
+
+
+def test_a_service_that_is_silent_looks_broken(service, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote_queue, "_PATIENCE", 0.2)
+    go = threading.Event()
+    service.score = lambda query, text: float(go.wait(30))
+    queue = RemoteQueue(remote_ranker(service, tmp_path), "tiny", 100, Metrics())
+    pair = (Query("", QUERY), Document("", TEXTS[0]))
+    late = asyncio.run(queue.score([pair], time.monotonic() + 0.4))
+    go.set()
+    assert late.partial
+    assert queue.breaker.failing
+
+
+def test_a_limit_of_cost_is_no_failure_of_the_service(service, tmp_path):
+    address = "https://rank.example/v2/rerank#price_per_1000_searches=1000,max_cost=1"
+    served = serving(remote_ranker(service, tmp_path, address))
+    with listening(served) as url:
+        assert "partial" not in rerank(url).json()
+        for n in range(8):
+            [warning] = rerank(url, query=f"tide {n}").json()["meta"]["warnings"]
+            assert warning.startswith("partial: the limit of what the remote re-ranker may cost")
+        assert len(service.asked) == 1
+    assert not served.queues["tiny"].breaker.failing
+
+
+@pytest.mark.parametrize(
+    "answer", ["[" * 100_000, '[{"index": Infinity, "score": 1}]', '[{"index": 0, "score": 1e39}]']
+)
+def test_an_answer_that_cannot_be_used_is_a_failure_of_the_service(answer, service, tmp_path):
+    service.script = [httpx.Response(200, text=answer)]
+    served = serving(remote_ranker(service, tmp_path, "https://rank.example/rerank"))
+    with listening(served) as url:
+        failed = rerank(url, documents=TEXTS[:1], raw_scores=True)
+    assert failed.status_code == 200
+    assert failed.json()["partial"]
+    assert failed.json()["results"][0]["raw_score"] is not None
+    assert served.queues["tiny"].breaker.failing
+
+
+def test_a_reload_leaves_no_threads_of_the_old_ranker(service, tmp_path):
+    def load(_):
+        return remote_ranker(service, tmp_path, "https://rank.example/v2/rerank#concurrent=8")
+
+    before = set(threading.enumerate())
+    served = Serving({"tiny": "tiny"}, load)
+    document = Document("", TEXTS[0])
+
+    def living():
+        own = set(threading.enumerate()) - before
+        return sum(thread.name.startswith(("engine", "request")) for thread in own)
+
+    async def story():
+        for n in range(3):
+            pair = (Query("", f"tide {n}"), document)
+            scored = await served.queues["tiny"].score([pair], time.monotonic() + 20)
+            assert not scored.partial
+            if n == 0:
+                first = living()
+            await served.reload()
+            await asyncio.gather(*served._retired)
+        return first
+
+    most = asyncio.run(story())
+    end = time.monotonic() + 10
+    while living() > most and time.monotonic() < end:
+        time.sleep(0.01)
+    assert living() <= most
 
 
 def test_a_slow_service_is_not_waited_for_beyond_the_deadline(ranker, service):

@@ -8,10 +8,14 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
+from fastapi.testclient import TestClient
 
 from secondlook.errors import MalformedInput, Unwritable
+from secondlook.serve.app import build_app
 from secondlook.serve.keys import Keys, add_key
 from secondlook.serve.limits import Limits
+from secondlook.serve.server import ServerSettings, _options
 from served import QUERY, TEXTS, Watched, listening, serving
 
 ASKED = {"query": QUERY, "documents": TEXTS}
@@ -158,6 +162,27 @@ def test_many_wrong_keys_are_told_to_wait_but_a_right_one_is_not(ranker, tmp_pat
         assert [ask(f"wrong{number}").status_code for number in range(8)] == [401] * 5 + [429] * 3
         assert int(ask("wrong").headers["retry-after"]) >= 1
         assert ask(key).status_code == 200
+
+
+@pytest.mark.parametrize(("proxies", "last"), [((), 429), (("127.0.0.1",), 401)])
+def test_forwarded_addresses_are_believed_from_named_proxies_only(
+    ranker, tmp_path, monkeypatch, proxies, last
+):
+    """Else a client on this machine gives itself another address for every wrong key."""
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    add_key(tmp_path / "keys", "team")
+    made = serving(ranker, keys=tmp_path / "keys", limits=Limits(wrong_keys_per_minute=2))
+    settings = ServerSettings(rankers={"tiny": "tiny"}, proxies=proxies)
+    config = uvicorn.Config(build_app(made), **_options(settings))
+    config.load()
+    client = TestClient(config.loaded_app, client=("127.0.0.1", 50_000))
+    statuses = [
+        client.get(
+            "/info", headers={"authorization": "Bearer x", "x-forwarded-for": f"10.0.0.{n}"}
+        ).status_code
+        for n in range(3)
+    ]
+    assert statuses == [401, 401, last]
 
 
 def test_a_revoked_key_stops_working_at_a_reload(ranker, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 
 import tiny
 from invented import write_deep_sea
+from secondlook.retrieve.hybrid import HybridIndex
 from secondlook.score.ranker import Ranker
 from secondlook.score.state_scorer import StateScorer
 from secondlook.score.torch_backend import TorchBackend
@@ -74,6 +76,25 @@ def test_scores_come_from_vectors_and_are_those_of_pairs(data, monkeypatch):
     for one, other in zip(answer["hits"], by_pairs["hits"], strict=True):
         assert one["raw_score"] == pytest.approx(other["raw_score"], abs=1e-3)
         assert one["passage"] == other["passage"]
+
+
+def test_texts_that_changed_since_they_were_encoded_are_read(data, monkeypatch):
+    """An attached index is written to by others; the best window of a vector may not be there."""
+    fetch, changed = HybridIndex.fetch, "what the tide is now"
+    monkeypatch.setattr(
+        HybridIndex,
+        "fetch",
+        lambda self, ids: [replace(one, text=changed) for one in fetch(self, ids)],
+    )
+    answer, _ = ask(serving(data, "windows"))
+    assert not answer["by_vectors"]
+    ranker = Ranker.load(data / "windows", device="cpu")
+    for hit in answer["hits"]:
+        [read] = ranker.encode([(Query("q", WORDS), Document(hit["id"], changed, hit["title"]))])
+        expected = ranker.score_encoded([read])
+        assert hit["raw_score"] == pytest.approx(expected.scores[0], abs=1e-3)
+        start, end = read.spans[expected.best[0]]
+        assert hit["passage"] == {"start": start, "end": end, "text": changed[start:end]}
 
 
 def test_scores_start_from_states_and_are_those_of_pairs(data, monkeypatch):

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import threading
 import time
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -193,3 +194,24 @@ def test_a_server_starts_without_its_engine_and_finds_it_later(ranker):
         time.sleep(0.3)
         assert search(client) == (200, ["tide"])
         assert client.get("/ready").json() == {"status": "ready", "engine": "ok"}
+
+
+def test_a_new_index_whose_engine_is_away_for_a_moment_is_tried_again(monkeypatch):
+    version, away, opened, now = 0, False, 0, 0.0
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=time.sleep)
+    monkeypatch.setattr("secondlook.serve.index.time", clock)
+
+    def open_():
+        nonlocal opened
+        opened += 1
+        if away:
+            raise EngineProblem("cannot reach the cluster")
+        return Engine([Document("d", f"tide {version}")])
+
+    index = ServedIndex(open_, lambda: version)
+    version, away = 1, True
+    assert [found(index) for _ in range(3)] == [["tide 0"]] * 3
+    assert opened == 2  # a search may wait for the engine: not every one tries
+    away, now = False, 5.0
+    assert [found(index) for _ in range(3)] == [["tide 1"]] * 3
+    assert opened == 3

@@ -6,7 +6,7 @@ import pytest
 
 import tiny
 from command_line import in_process as secondlook
-from secondlook.errors import VanishedDocuments, WrongArgument
+from secondlook.errors import IndexProblem, VanishedDocuments, WrongArgument
 from secondlook.retrieve.engines import ENGINES
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
 from secondlook.retrieve.hybrid import HybridIndex
@@ -129,6 +129,14 @@ def test_a_search_shows_what_is_left_where_a_document_is_gone(folder):
     shown = secondlook(*given, "--ranker", folder.parent / "classifier")
     assert "re-ranked" in shown
     assert "d3" not in shown
+
+
+def test_an_index_without_documents_has_no_vectors(folder):
+    FILLED.clear()
+    with pytest.raises(IndexProblem, match="no documents to make vectors of"):
+        add_vectors(folder, folder, folder.parent / "base")
+    FILLED.append(Document("first", "a b"))
+    assert add_vectors(folder, folder, folder.parent / "base").card.documents == 1
 
 
 def test_another_corpus_is_refused(folder):

@@ -3,7 +3,7 @@
 import pytest
 
 from secondlook.data import read_qrels, read_queries
-from secondlook.errors import SecondlookError
+from secondlook.errors import SecondlookError, Unwritable
 from secondlook.workflows.clicks import clicks
 
 
@@ -25,6 +25,16 @@ def test_a_log_becomes_queries_and_judgments(log, capsys):
     assert result.to_dict()["not relevant"] == 2
     assert seen[-1] == ("reading", 20, None)
     assert capsys.readouterr() == ("", "")
+
+
+def test_judgments_of_people_are_not_overwritten_nor_is_the_log_read_first(log, monkeypatch):
+    made = log.parent / "made"
+    clicks(log, made, eta=1)
+    clicks(log, made, eta=2)  # its own are
+    (made / "qrels" / "train.labels.json").unlink()
+    monkeypatch.setattr("secondlook.data.clicks.read_clicks", None)
+    with pytest.raises(Unwritable, match="another folder as `output`"):
+        clicks(log, made, eta=1)
 
 
 def test_what_the_log_does_not_tell_is_asked_for_by_an_arguments_name(log):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from transformers import TrainerCallback
 from transformers.integrations import integration_utils
@@ -9,8 +10,11 @@ from transformers.integrations import integration_utils
 import tiny
 from command_line import in_process
 from invented import DEEP_SEA, write_deep_sea
-from secondlook.data import read_corpus
-from secondlook.errors import Unwritable
+from secondlook.data import read_corpus, write_corpus
+from secondlook.errors import SecondlookError, Unwritable
+from secondlook.model.doc2query import new_expander, save_expander
+from secondlook.score.ranker import Ranker
+from secondlook.types import Document
 from secondlook.workflows.expand import expand, train_expander
 from secondlook.workflows.weigh import train_weigher, weigh
 
@@ -70,6 +74,47 @@ def test_a_corpus_is_expanded_by_a_model_whose_training_was_tracked(files, track
     assert result.to_dict()["sampled"] == 2
     assert seen[-1] == ("expanding", 25, 25)
     assert capsys.readouterr().out == ""
+
+
+@pytest.fixture
+def expander(files, monkeypatch):
+    """Whoever reads a passage asks for its first word, and for fish."""
+
+    class Asks:
+        def __init__(self, *_, **__):
+            pass
+
+        def __call__(self, passages):
+            return [(f"what is {text.split()[0]}", "fish") for _, text in passages]
+
+    monkeypatch.setattr("secondlook.score.predicted_queries.PredictedQueries", Asks)
+    folder = files[0].parent / "expander"
+    save_expander(new_expander(files[-1], 40, 8), folder)
+    return folder
+
+
+def test_an_expanded_corpus_keeps_the_queries_that_it_had(expander, tmp_path, monkeypatch):
+    given = [Document("d1", "tide", "sea", ("ebb", "flood")), Document("d2", "cape fear")]
+    write_corpus(tmp_path / "given.jsonl", given)
+    expand(tmp_path / "given.jsonl", expander, tmp_path / "out.jsonl")
+    one, two = read_corpus(tmp_path / "out.jsonl")
+    assert one == Document("d1", "tide", "sea", ("ebb", "flood", "what is sea", "fish"))
+    assert two.queries == ("what is cape", "fish")
+    ranker = tiny.save(tiny.classifier(), tmp_path / "ranker")
+    monkeypatch.setattr(
+        Ranker, "score", lambda _, pairs: np.array([q.text == "fish" for q, _ in pairs], float)
+    )
+    expand(tmp_path / "given.jsonl", expander, tmp_path / "best.jsonl", ranker=ranker, keep=0.5)
+    one, two = read_corpus(tmp_path / "best.jsonl")
+    assert (one.queries, two.queries) == (("ebb", "flood", "fish"), ("fish",))
+
+
+def test_a_weighed_corpus_is_not_expanded_for_no_search_would_see_it(expander, tmp_path):
+    given = [Document("d1", "tide"), Document("d2", "cape", weights={"cape": 31})]
+    write_corpus(tmp_path / "given.jsonl", given)
+    with pytest.raises(SecondlookError, match=r"'d2' has term weights.* weigh the expanded one"):
+        expand(tmp_path / "given.jsonl", expander, tmp_path / "out.jsonl")
+    assert not list(tmp_path.glob("*out.jsonl*"))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -13,17 +15,21 @@ from command_line import in_process
 from invented import DEEP_SEA, write_deep_sea
 from no_cluster import in_this_process
 from secondlook.data import read_run, write_corpus
-from secondlook.errors import CheckpointProblem, IndexProblem, WrongArgument
+from secondlook.errors import CheckpointProblem, IndexProblem, MissingExtra, WrongArgument
 from secondlook.progress import Progress
 from secondlook.retrieve.cluster import OpenSearchSettings
 from secondlook.retrieve.hybrid import HybridIndex, write_choice
 from secondlook.retrieve.vector_files import VectorWriter, read_vector_card
 from secondlook.score import encoder_copy
 from secondlook.score.vectors import VectorEncoder
+from secondlook.train.groups import Groups
 from secondlook.types import Document, Query
 from secondlook.workflows import vectors as workflow
+from secondlook.workflows.bakeoff import bakeoff
+from secondlook.workflows.doctor import verified
 from secondlook.workflows.explain import explain
 from secondlook.workflows.index import build_index
+from secondlook.workflows.mine import mine
 from secondlook.workflows.open_index import open_index
 from secondlook.workflows.retrieve import retrieve
 from secondlook.workflows.search import search
@@ -96,6 +102,41 @@ def test_the_verbs_search_as_told(index, data, tmp_path):
     assert [hit.document.id for hit in found.hits] == [
         hit.doc_id for hit in rankings(index, "vectors")[0].hits[:3]
     ]
+
+
+def found_by(run):
+    return {found.query_id: [hit.doc_id for hit in found.hits] for found in read_run(run)}
+
+
+@pytest.fixture
+def run(index, data, tmp_path):
+    """What searches find."""
+    retrieve(index, data / "queries.jsonl", tmp_path / "run.trec", k=5)
+    return tmp_path / "run.trec"
+
+
+def test_groups_are_mined_from_what_searches_find(index, data, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("secondlook.scale.ray_job.run", in_this_process)
+    given, searched = (data / "queries.jsonl", data / "qrels.tsv"), found_by(run)
+    for name, ray in (("here", None), ("there", "somewhere")):
+        groups = tmp_path / f"{name}.parquet"
+        mine(index, *given, groups, ranks=(1, 5), keep_all=True, ray=ray)
+        for group in Groups([groups]):
+            assert [one.id for one in group.documents] == searched[group.query.id]
+        assert Groups([groups]).about[0]["first stage"] == "hybrid"
+    mine(index, *given, groups, ranks=(1, 5), keep_all=True, run=run)
+    assert "first stage" not in Groups([groups]).about[0]
+
+
+def test_what_searches_find_is_re_ranked_and_compared(index, data, run, tmp_path):
+    ranker, page = tiny.save(tiny.classifier(), tmp_path / "ranker"), tmp_path / "report.html"
+    files = data / "qrels.tsv", index, data / "queries.jsonl", [ranker], page
+    runs = bakeoff(*files, depth=5).runs
+    assert found_by(runs / "first-stage.trec") == found_by(run)
+    assert "BM25 and vectors" in page.read_text()
+    bakeoff(*files, depth=5, run=run)
+    assert f"the run {run}" in page.read_text()
+    assert "BM25 and vectors" not in page.read_text()
 
 
 @pytest.mark.parametrize("by", ["bm25", "vectors", "hybrid"])
@@ -353,6 +394,44 @@ def test_vectors_of_other_documents_are_refused(data, tmp_path):
     path.write_text(json.dumps(told | {"corpus": "sha256:other"}))
     with pytest.raises(IndexProblem, match="other documents than its index"):
         open_index(folder)
+
+
+@pytest.mark.parametrize("name", ["rows.bin", "encoder/config.json"])
+def test_damaged_vectors_are_found_by_doctor(data, index, tmp_path, name):
+    folder = shutil.copytree(index, tmp_path / "index")
+    assert "as it was made: 25 documents" in verified(folder)
+    with sl.open_index(folder) as opened:
+        opened.verify()
+    path = folder / "vectors" / name
+    path.write_bytes(path.read_bytes().replace(b"0", b"1") + b" " * (name != "rows.bin"))
+    with pytest.raises(IndexProblem, match=f"not as they were written: {name}"):
+        verified(folder)
+    with sl.open_index(folder, by="bm25") as opened, pytest.raises(IndexProblem, match=name):
+        opened.verify()
+    rows = folder / "vectors" / "rows.bin"
+    rows.write_bytes(rows.read_bytes()[:100])
+    with pytest.raises(IndexProblem, match=r"damaged \(rows.bin has 100 bytes"):
+        verified(folder)
+
+
+def test_of_an_older_index_doctor_says_what_it_did_not_compare(index, tmp_path):
+    folder = shutil.copytree(index, tmp_path / "index")
+    for part in ("bm25s", "vectors"):
+        (folder / part / "digests.json").unlink()
+    told = verified(folder)
+    assert "as it was made" not in told
+    assert "content of bm25s/ and vectors/ was not compared" in told
+
+
+def test_a_missing_package_is_named_before_anything_is_encoded(data, tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("encoded first")
+
+    monkeypatch.setattr(VectorEncoder, "documents", never)
+    monkeypatch.setattr("secondlook.retrieve.vector_graph.EXACT_ROWS", 10)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtra, match="more than 10 vectors"):
+        build_index(data / "corpus.jsonl", tmp_path / "index", vectors=data / "ranker")
 
 
 def test_long_documents_have_a_vector_for_each_window(data, tmp_path):

@@ -61,6 +61,14 @@ def test_a_snippet_knows_where_its_matches_are():
     assert [shown.text[start:end] for start, end in shown.matches] == ["fish", "river"]
 
 
+@pytest.mark.parametrize("title", ["", "标题"])
+def test_a_snippet_of_a_text_without_spaces_shows_the_match(title):
+    text = "前" * 600 + "猫咪喜欢睡觉" + "后" * 600
+    shown = snippet(Document("d", text, title), "猫咪喜欢睡觉", language="cjk")
+    assert "前猫咪喜欢睡觉后" in shown.text
+    assert shown.text[shown.matches[0][0] :].startswith("猫咪")
+
+
 def test_an_explanation_writes_its_page(folder, tmp_path, capsys):
     capsys.readouterr()
     explanation = explain(

@@ -26,12 +26,13 @@ from secondlook.score.ranker import Ranker
 from secondlook.train.budget import Clock
 from secondlook.types import Document, Hit, Query, Ranking
 from secondlook.workflows.choose_first_stage import FirstStageResult
+from secondlook.workflows.experiment import read_experiment
 from secondlook.workflows.index import build_index
 from secondlook.workflows.tune_budget import plan
 from secondlook.workflows.tune_files import file_of
 from secondlook.workflows.tune_first_stage import choose
 from secondlook.workflows.tune_form import cheapest, has_cross_attention, make_separate
-from secondlook.workflows.tune_results import whole_documents, write_tested
+from secondlook.workflows.tune_results import whole_documents, write_report, write_tested
 from secondlook.workflows.tune_stages import Tuning
 from secondlook.workflows.warm import warm
 
@@ -106,6 +107,18 @@ def test_a_run_of_windows_is_measured_by_documents(tuning):
         write_settings(own, settings.model_copy(update={"encode": encode}))
     (ranking,) = read_run(whole_documents(tuning, "untuned", "dev"))
     assert ranking.hits == (Hit("d1", 3.0), Hit("d0", 2.0))
+
+
+def test_a_report_may_lie_in_a_folder_of_any_name(tuning, tmp_path, monkeypatch):
+    monkeypatch.setattr("secondlook.workflows.tune_results._is_untuned", lambda _: True)
+    moved = replace(tuning, data=copytree(tuning.data, tmp_path / "文书 𠮷野 🙂"))
+    (moved.results / "chosen.json").write_text('{"weights": "untuned"}')
+    moved.report.touch()  # or it would be made
+    write_report(moved)
+    experiment = read_experiment(moved.results / "experiment.toml")
+    assert experiment.queries == (str(moved.queries.resolve()),)
+    assert "𠮷野 🙂" in experiment.queries[0]
+    assert "𠮷野 🙂" in experiment.commands[0]
 
 
 def test_an_index_that_finds_nothing_ends_with_what_to_look_at(tuning, tmp_path):

@@ -22,7 +22,7 @@ def bakeoff(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML report to write.")],
     run: Annotated[
-        str | None, typer.Option(help="Run of candidates, instead of what the index finds.")
+        str | None, typer.Option(help="Run of candidates. Default: what `retrieve` finds.")
     ] = None,
     depth: Annotated[int, typer.Option(help="Candidates re-ranked per query.", min=1)] = 100,
     measures: Annotated[

@@ -27,7 +27,8 @@ def bench(
         ),
     ] = None,
     index: Annotated[
-        Path | None, typer.Option(help="Index folder: time first-stage retrieval, too.")
+        Path | None,
+        typer.Option(help="Index folder: time BM25, too (`plan --vectors` adds vectors)."),
     ] = None,
     queries: Annotated[
         str | None, typer.Option(help="Queries for the index; the first hundred are used.")

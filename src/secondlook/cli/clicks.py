@@ -59,7 +59,7 @@ def clicks(
     Users click on top results more often. Position bias is estimated from documents that were
     shown at several ranks for the same query, and click rates are corrected for it (position-based
     model). OUTPUT has BEIR's layout; every re-ranker trained on it records that its labels are
-    clicks.
+    clicks. In OUTPUT, labels of an earlier log are replaced; those of people are not overwritten.
 
     [bold]Examples[/bold]
 

@@ -52,7 +52,8 @@ def expand(
     """Expand each document with sampled queries that it may answer.
 
     The new corpus has `queries` beside each text: the search engine indexes both, while users and
-    re-rankers see the text alone. The file appears when it is complete. If interrupted, the same
+    re-rankers see the text alone. Earlier queries stay; a corpus with term weights is refused
+    (expand first, then `weigh`). The file appears when it is complete. If interrupted, the same
     command resumes. With --ray, the work is divided as in `weigh`.
 
     [bold]Examples[/bold]

@@ -14,10 +14,7 @@ def generate(
     corpus: CorpusSource,
     index: Annotated[Path, typer.Option(help="Index folder of this corpus.")],
     expander: Annotated[
-        str,
-        typer.Option(
-            help="Query generator: from `expand train`, or a seq2seq model on Hugging Face."
-        ),
+        str, typer.Option(help="Query generator of `expand train`, or a Hugging Face seq2seq id.")
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Output folder for queries and judgments.")
@@ -38,8 +35,9 @@ def generate(
 ) -> None:
     """Generate training queries from a corpus, and keep those that retrieve their passage.
 
-    For a corpus without judgments or clicks. OUTPUT has BEIR's layout; its generated.jsonl lists
-    all queries with the rank of their passage, including those that were dropped. Every re-ranker
+    For a corpus without judgments or clicks. The index is searched as `search` does it. OUTPUT has
+    BEIR's layout; its generated.jsonl lists all queries with the rank of their passage, including
+    those that were dropped. Queries and judgments of people are not overwritten. Every re-ranker
     trained on it records that its labels are generated. If interrupted, the same command resumes.
 
     [bold]Example[/bold]

@@ -26,7 +26,7 @@ def mine(
         str | None,
         typer.Option(
             help="Run to draw candidates from, in any run format or as lists (query id, tab, "
-            "document ids). Default: retrieve them from the index."
+            "document ids). Default: retrieve them from the index, as `retrieve` does."
         ),
     ] = None,
     negatives: Annotated[

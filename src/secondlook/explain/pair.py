@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,23 +14,30 @@ from secondlook.explain.plain_words import PlainWordReader
 from secondlook.explain.visible import worth_showing
 from secondlook.explain.words import ReadWord, WordReader, matches
 from secondlook.score.remote_ranker import RemoteRanker, sent_text
+from secondlook.score.scored import Scored
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from secondlook.encode.settings import WindowSettings
+    from secondlook.encode.windows import Window
     from secondlook.score.open_ranker import AnyRanker
     from secondlook.score.ranker import Ranker
     from secondlook.types import Pair
+
+T = TypeVar("T")
 
 _AT_ONCE = 16
 """Pairs that are scored between two looks whether the explanation is still wanted."""
 
 _MOST_WORDS = 400
 """Of a document that a remote ranker scores without each: every word is a document to pay for."""
+
+_MOST_QUERY_WORDS = 30
+"""Of a query that a remote ranker scores without each: every word is a request of its own."""
 
 _DECIMALS = 7  # a warm ranker before training looks across with a thousandth
 
@@ -80,12 +87,8 @@ def explain(
         if layer is not None or head is not None:
             raise SecondlookError(_NO_ATTENTION)
         return _explain_remote(asked, whole, ranker, should_stop, until, analyzer)
-    scored = ranker.scored([(asked, whole)])
     [windows] = ranker.encoder.windows([whole])
-    scores = scored.scores
-    if len(windows) > 1:
-        parts_of_it = [(asked, window.document) for window in windows]
-        scores = _scores(ranker, parts_of_it, should_stop)
+    scored, scores = _score_windows(ranker, (asked, whole), windows, should_stop)
     shape = ranker.settings.encode.windows
     best = 0 if shape is not None and shape.pooling == "first" else int(scores.argmax())
     seen = _Seen(ranker, asked, windows[best].document, analyzer)
@@ -123,6 +126,22 @@ def explain(
     )
 
 
+def _score_windows(
+    ranker: Ranker, pair: Pair, windows: Sequence[Window], should_stop: Callable[[], bool]
+) -> tuple[Scored, NDArray[np.float32]]:
+    """The pair's score as `Ranker.scored` gives it, and each window's as a document of its own."""
+    query, _ = pair
+    shape = ranker.settings.encode.windows
+    logits = []
+    for some in _while_wanted(windows, _AT_ONCE, should_stop):
+        rows = ranker.encoder.encode([(query, window.document) for window in some])
+        logits.append(ranker.backend.logits(rows))
+    raw = np.concatenate(logits)
+    [read] = ranker.encode([pair])  # which counts windows that do not count for the score as cut
+    scored = Scored.of(raw, [len(windows)], shape, cut=[read.cut], cut_query=[read.cut_query])
+    return scored, Scored.of(raw, [1] * len(windows), shape).scores
+
+
 def _one_window_scores(shape: WindowSettings | None, windows: int) -> bool:
     """Whether a document's score is that of one window, not pooled from several or scaled."""
     if shape is None or shape.pooling in ("first", "max"):
@@ -141,16 +160,21 @@ def _explain_remote(
     """What each word contributes, which leaving it out tells of any ranker."""
     [score] = _scores(ranker, [(query, document)], should_stop, until).tolist()
     reader = PlainWordReader(analyzer)
-    words = reader.read(document.text)
-    of_query = _Side(reader.read(query.text), [])
-    seen = _Words((query, document), of_query, _Side(words[:_MOST_WORDS], []))
+    words, asked = reader.read(document.text), reader.read(query.text)
+    of_query, of_document = _Side(asked[:_MOST_QUERY_WORDS], []), _Side(words[:_MOST_WORDS], [])
+    seen = _Words((query, document), of_query, of_document)
     query_words, document_words = _attributed(ranker, seen, score, 0, should_stop, until)
     note = f"{ranker.name} runs elsewhere and shows no attention."
-    sides = (of_query.words, [] if document.title else words)
+    sides = (asked, [] if document.title else words)
     if any(len(side) == 1 and _counts(side[0]) for side in sides):
         note += " A word that is its whole text was not left out: services refuse empty texts."
-    if len(words) > _MOST_WORDS:
-        note += f" Only the first {_MOST_WORDS} of {len(words):,} words were left out in turn."
+    for side, there, most in (
+        ("query", len(asked), _MOST_QUERY_WORDS),
+        ("document", len(words), _MOST_WORDS),
+    ):
+        if there > most:
+            some = f"{most} of {there:,} words of the {side}"
+            note += f" Only the first {some} were left out in turn."
     return Explanation(
         query=query.text,
         document=document.text,
@@ -259,15 +283,22 @@ def _scores(
     """One score per pair; a few at a time, so that it can be stopped."""
     scores = [np.empty(0, np.float32)]
     at_once = ranker.client.address.batch if isinstance(ranker, RemoteRanker) else _AT_ONCE
-    for start in range(0, len(pairs), at_once):
-        if should_stop():
-            raise Stopped("the explanation was stopped")
-        some = pairs[start : start + at_once]
+    for some in _while_wanted(pairs, at_once, should_stop):
         if isinstance(ranker, RemoteRanker):
             scores.append(ranker.score(some, until=until))
         else:
             scores.append(ranker.score(some))
     return np.concatenate(scores)
+
+
+def _while_wanted(
+    items: Sequence[T], at_once: int, should_stop: Callable[[], bool]
+) -> Iterator[Sequence[T]]:
+    """Some of the items at a time; raises Stopped when the explanation is no longer wanted."""
+    for start in range(0, len(items), at_once):
+        if should_stop():
+            raise Stopped("the explanation was stopped")
+        yield items[start : start + at_once]
 
 
 def _has_empty_side(pair: Pair) -> bool:

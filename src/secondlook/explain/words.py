@@ -77,9 +77,10 @@ class WordReader:
         encoding = self._tokenizer.encode(whole, add_special_tokens=False)
         begins = self._words.begins(whole, encoding, np.array(encoding.ids, np.intp))
         starts = [*np.flatnonzero(begins).tolist(), len(begins)]
+        tokens = encoding.tokens  # once: the library makes the list anew for every look
         words = []
         for number, (start, end) in enumerate(word_spans(encoding, begins)):
-            pieces = tuple(encoding.tokens[starts[number] : starts[number + 1]])
+            pieces = tuple(tokens[starts[number] : starts[number + 1]])
             written = whole[start:end].strip()
             words.append(
                 ReadWord(

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+import weakref
+from concurrent.futures import wait
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+import numpy as np
 
 from secondlook.errors import RemoteProblem, Unwritable
 from secondlook.remote.address import is_loopback
 from secondlook.remote.score_cache import ScoreCache, cache_file, digest
 from secondlook.remote.sender import (
+    DeadlinePassed,
     RequestRate,
     RetryPolicy,
     Sender,
     Spending,
+    Unanswered,
     partial_answer,
 )
+from secondlook.remote.threads import RequestThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
     import httpx
 
     from secondlook.remote.address import RemoteAddress
 
 _LOGGER = logging.getLogger("secondlook.remote")
+_LARGEST_SCORE = float(np.finfo(np.float32).max)
+"""Scores become float32, where a larger one is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,9 @@ class RemoteClient:
             transport=transport,
             pause=pause,
         )
+        # As many as connections: a request that is sent does not wait for one.
+        self._threads = RequestThreads(options.concurrent)
+        weakref.finalize(self, self._threads.close)
         self._requests, self._documents, self._cached = 0, 0, 0
         self._told_unwritable = False
         self._lock = threading.Lock()
@@ -106,12 +119,17 @@ class RemoteClient:
         )
 
     def score(
-        self, groups: Sequence[tuple[str, Sequence[str]]], *, until: float | None = None
+        self,
+        groups: Sequence[tuple[str, Sequence[str]]],
+        *,
+        until: float | None = None,
+        unanswered: Unanswered | None = None,
     ) -> list[list[float]]:
         """The service's score of each text of each (query, texts), in the order given.
 
         Scores that came before a failure are kept, so that the same call goes on from there.
-        Raises RemoteProblem where the service fails, or at `until`, of `time.monotonic()`.
+        Raises RemoteProblem where the service fails, or at `until`, of `time.monotonic()`;
+        `unanswered` tells how long the service has been silent by then.
         """
         wanted = self._digests(groups)
         known = self._kept(wanted)
@@ -122,7 +140,7 @@ class RemoteClient:
             own = zip(digests, texts, strict=True)
             new = {one: text for one, text in own if one not in known}
             missing.setdefault(query, {}).update(new)
-        for batch, scores in self._sent(list(self._batches(missing)), until):
+        for batch, scores in self._sent(list(self._batches(missing)), until, unanswered):
             known.update(zip(batch.digests, scores, strict=True))
         return [[known[one] for one in digests] for digests in wanted]
 
@@ -175,38 +193,48 @@ class RemoteClient:
             if (digests := tuple(texts)[start : start + size])
         ]
 
-    def _sent(self, batches: list[_Batch], until: float | None) -> list[tuple[_Batch, list[float]]]:
-        """Every batch with its scores; each is kept as soon as it is there."""
-        if len(batches) < 2:
-            return [(batch, self._ask(batch, until)) for batch in batches]
+    def _sent(
+        self, batches: list[_Batch], until: float | None, unanswered: Unanswered | None
+    ) -> list[tuple[_Batch, list[float]]]:
+        """Every batch with its scores; each is kept as soon as it is there.
+
+        The client's threads take the batches of all callers, in the order they came.
+        """
         failed = threading.Event()
 
         def ask(batch: _Batch) -> list[float]:
             if failed.is_set():
                 raise RemoteProblem("another request failed")
             try:
-                return self._ask(batch, until)
+                return self._ask(batch, until, unanswered)
             except BaseException:
                 failed.set()
                 raise
 
-        with ThreadPoolExecutor(min(self.address.options.concurrent, len(batches))) as pool:
-            futures = [pool.submit(ask, batch) for batch in batches]
-            try:
-                return [(b, future.result()) for b, future in zip(batches, futures, strict=True)]
-            except BaseException as error:
-                failed.set()
-                if not isinstance(error, Exception):  # Ctrl-C: nothing is sent again
-                    self._sender.stop()
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        futures: list[Future[list[float]]] = []
+        try:
+            futures.extend(self._threads.submit(partial(ask, batch)) for batch in batches)
+            scores = [future.result(_seconds_left(until)) for future in futures]
+        except BaseException as error:
+            failed.set()
+            if not isinstance(error, Exception):  # Ctrl-C: nothing is sent again
+                self._sender.stop()
+            under_way = [future for future in futures if not future.cancel()]
+            wait(under_way, _seconds_left(until))  # they may be paid for: their scores are kept
+            if isinstance(error, TimeoutError):
+                place = self.address.place
+                raise DeadlinePassed(f"no time is left for an answer of {place}") from error
+            raise
+        return list(zip(batches, scores, strict=True))
 
-    def _ask(self, batch: _Batch, until: float | None) -> list[float]:
+    def _ask(
+        self, batch: _Batch, until: float | None, unanswered: Unanswered | None
+    ) -> list[float]:
         api = self.address.api
         body = api.request(batch.query, batch.texts, self.address.options.model)
         reserved = self.spending.reserve(len(batch.texts))
         try:
-            answer = self._sender.post(body, until)
+            answer = self._sender.post(body, until, unanswered)
             scores = self._read(answer, len(batch.texts))
         except BaseException:
             self.spending.release(reserved)
@@ -224,8 +252,8 @@ class RemoteClient:
         if isinstance(answer, dict) and answer.get("partial"):  # a secondlook server says so
             raise RemoteProblem(partial_answer(place))
         try:
-            scores = {int(index): float(score) for index, score in self.address.api.scores(answer)}
-        except (KeyError, TypeError, ValueError) as error:
+            scores = {_index(at): float(score) for at, score in self.address.api.scores(answer)}
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RemoteProblem(
                 f"the answer of {place} is not that of the API {self.address.shape!r}; name "
                 "another before the address, as in jina+https://…"
@@ -236,8 +264,8 @@ class RemoteClient:
                 "all of them"
             )
         values = [scores[at] for at in range(count)]
-        if not all(map(math.isfinite, values)):
-            raise RemoteProblem(f"{place} gave a score that is no number")
+        if not all(abs(value) <= _LARGEST_SCORE for value in values):
+            raise RemoteProblem(f"{place} gave a score that is no number, or too large a one")
         if not self.address.gives_raw_scores and not all(0 <= value <= 1 for value in values):
             raise RemoteProblem(
                 f"{place} gave scores beyond 0 and 1; if it gives raw scores, add scores=raw to "
@@ -246,7 +274,20 @@ class RemoteClient:
         return values
 
     def close(self) -> None:
-        """Give up connections and cache."""
+        """Give up connections, threads and cache."""
         self._sender.close()
+        self._threads.close()
         if self._cache is not None:
             self._cache.close()
+
+
+def _index(given: Any) -> int:  # noqa: ANN401 - JSON
+    """A document's place, which some services write as 1.0; raises ValueError for 0.7."""
+    index = int(given)
+    if index != given:
+        raise ValueError(given)
+    return index
+
+
+def _seconds_left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - time.monotonic())

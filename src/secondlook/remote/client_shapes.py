@@ -25,7 +25,7 @@ class ClientShape:
     """The body for a query, documents and perhaps a model's name."""
     scores: Callable[[Any], Iterable[tuple[int, float]]]
     """Each document's place in the request and its score, of the answer's JSON; where that is not
-    what it should be, this may raise KeyError, TypeError or ValueError."""
+    what it should be, this may raise KeyError, TypeError, ValueError or OverflowError."""
     batch: int = 100
     """Documents per request at most."""
     raw_scores: bool = False

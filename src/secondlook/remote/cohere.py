@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from secondlook.remote.client_shapes import ClientShape
@@ -25,9 +26,10 @@ def scores(answer: Any) -> Iterator[tuple[int, float]]:  # noqa: ANN401 - any JS
 def billed_searches(answer: Any) -> float | None:  # noqa: ANN401 - any JSON
     """`meta.billed_units.search_units`."""
     try:
-        return float(answer["meta"]["billed_units"]["search_units"])
-    except (KeyError, TypeError, ValueError):
+        searches = float(answer["meta"]["billed_units"]["search_units"])
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
+    return searches if math.isfinite(searches) and searches >= 0 else None
 
 
 SHAPE = ClientShape(

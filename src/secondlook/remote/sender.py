@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -20,12 +21,16 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that may be another the next time."""
+_PASSING = frozenset({408, 425, 429})
+"""Statuses below 500 that may be another the next time."""
+_LASTING = frozenset({501, 505})
+"""Statuses from 500 on that will be the same: others, as Cloudflare's 520 to 527, may pass."""
 _WRONG_SHAPE = frozenset({400, 404, 405, 415, 422})
 _FOR_THE_ANSWER = 0.5
 """The share of the time left that a request keeps for its answer when it waits for its turn."""
 _TOLD = 300  # characters of an answer that a message repeats
+_LARGEST_ANSWER = 32 * 2**20
+"""Bytes of an answer at most. Some services repeat the documents in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,38 @@ class RetryPolicy:
 
 class RateLimitReached(RemoteProblem):
     """A request was not sent: by the user's limit of requests per minute its turn is too late."""
+
+
+class DeadlinePassed(RemoteProblem):
+    """The time a caller gave was over before a request was sent, or before it was answered."""
+
+
+class Unanswered:
+    """Since when the requests of one call have been sent without an answer. Threads may share it.
+
+    A request that is sent again has been waiting since it was first sent.
+    """
+
+    def __init__(self) -> None:
+        self._since: list[float] = []
+        self._lock = threading.Lock()
+
+    def sent(self) -> float:
+        """Count a request from now on; `answered` wants the moment that this gives."""
+        now = time.monotonic()
+        with self._lock:
+            self._since.append(now)
+        return now
+
+    def answered(self, since: float) -> None:
+        """Count that request no longer."""
+        with self._lock:
+            self._since.remove(since)
+
+    def seconds(self) -> float:
+        """For how long the service has been silent about the oldest; 0 where all are answered."""
+        with self._lock:
+            return time.monotonic() - min(self._since) if self._since else 0.0
 
 
 @dataclass
@@ -139,8 +176,9 @@ class Sender:
         """Requests that were sent again."""
         self._timeout = timeout
         self._policy, self._rate = policy or RetryPolicy(), rate or RequestRate(None)
-        self._stopping = threading.Event()
-        self._pause = pause or self._stopping.wait
+        self._stopping, self._closed = threading.Event(), False
+        """The event is that of the requests under way."""
+        self._pause = pause
         self._http = httpx.Client(
             headers=headers,
             limits=httpx.Limits(max_connections=connections),
@@ -151,38 +189,50 @@ class Sender:
         weakref.finalize(self, self._http.close)  # at the latest when nobody holds it any longer
 
     def stop(self) -> None:
-        """Requests that wait to be sent again fail now."""
-        self._stopping.set()
+        """Requests under way are not sent again; those that wait for that fail now."""
+        stopping, self._stopping = self._stopping, threading.Event()
+        stopping.set()
 
     def close(self) -> None:
-        """Stop, and give up the connections."""
+        """Stop, send nothing any longer, and give up the connections."""
+        self._closed = True
         self.stop()
         self._http.close()
 
-    def post(self, body: dict[str, Any], until: float | None = None) -> Any:  # noqa: ANN401 - JSON
+    def post(
+        self, body: dict[str, Any], until: float | None = None, unanswered: Unanswered | None = None
+    ) -> Any:  # noqa: ANN401 - JSON
         """The answer's JSON; raises RemoteProblem after the last attempt or at `until`.
 
-        `until` is a moment of `time.monotonic()`. Raises RateLimitReached where nothing was sent.
+        `until` is a moment of `time.monotonic()`. Raises RateLimitReached where nothing was sent,
+        and DeadlinePassed where nothing was sent or the first answer was late; `unanswered` is told
+        which.
         """
-        failures = 0
-        self._wait(self._rate.reserve(_latest(until)), until, "the request was not sent")
+        stopping, unanswered = self._stopping, unanswered or Unanswered()
+        turn = self._rate.reserve(_latest(until))
+        self._wait(turn, until, "the request was not sent", stopping, DeadlinePassed)
+        failures, since = 0, unanswered.sent()
         while True:
             left = self._timeout if until is None else min(self._timeout, until - time.monotonic())
             try:
-                answer = self._http.post(self.url, json=body, timeout=max(left, 0.001))
+                answer, content = self._exchange(body, max(left, 0.001))
             except (httpx.LocalProtocolError, httpx.InvalidURL) as error:
                 # Never right the next time, and the message repeats the header that holds the key.
                 kind = type(error).__name__
                 raise RemoteProblem(f"no request to {self.place} can be sent: {kind}") from None
             except httpx.HTTPError as error:
                 problem, asked = f"{self.place} did not answer: {_reason(error)}", None
+                late = isinstance(error, httpx.TimeoutException) and left < self._timeout
+                if late and failures == 0:
+                    raise DeadlinePassed(self._no_time(problem)) from error
             else:
                 if answer.headers.get("X-Secondlook-Partial"):
                     raise RemoteProblem(partial_answer(self.place))
                 if answer.is_success:
-                    return self._json(answer)
-                problem, asked = self._refusal(answer), _retry_after(answer)
-                if answer.status_code not in _AGAIN:
+                    unanswered.answered(since)
+                    return self._json(content)
+                problem, asked = self._refusal(answer, content), _retry_after(answer)
+                if not _may_pass(answer.status_code):
                     raise RemoteProblem(problem)
             failures += 1
             if failures >= self._policy.attempts:
@@ -190,31 +240,62 @@ class Sender:
             wait = self._policy.wait(failures, random.random()) if asked is None else asked  # noqa: S311 - no secret
             if wait > self._policy.longest_asked_wait:
                 raise RemoteProblem(f"{problem}; it asks to wait for {wait:,.0f} s")
-            self._wait(wait, until, problem)
+            self._wait(wait, until, problem, stopping)
             try:
                 turn = self._rate.reserve(_latest(until))
             except RateLimitReached as limit:  # what the service did is the reason, not the limit
                 raise RemoteProblem(f"{problem}; {limit}") from limit
             self.retries += 1
-            self._wait(turn, until, problem)
+            self._wait(turn, until, problem, stopping)
 
-    def _wait(self, seconds: float, until: float | None, problem: str) -> None:
+    def _exchange(self, body: dict[str, Any], seconds: float) -> tuple[httpx.Response, bytes]:
+        """One request, its answer and that answer's content.
+
+        Raises httpx.HTTPError where that fails or, in time, is not complete: httpx itself bounds
+        each read, and a service may send a byte now and then.
+        """
+        end, content = time.monotonic() + seconds, bytearray()
+        with self._http.stream("POST", self.url, json=body, timeout=seconds) as answer:
+            for chunk in answer.iter_bytes():
+                content += chunk
+                if len(content) > _LARGEST_ANSWER:
+                    raise RemoteProblem(
+                        f"{self.place} answered with more than {_LARGEST_ANSWER // 2**20} MB; send "
+                        "fewer documents at once: #batch=N at the end of the address"
+                    )
+                if time.monotonic() > end:
+                    raise httpx.ReadTimeout("its answer was not complete in time")
+        return answer, bytes(content)
+
+    def _wait(
+        self,
+        seconds: float,
+        until: float | None,
+        problem: str,
+        stopping: threading.Event,
+        late: type[RemoteProblem] = RemoteProblem,
+    ) -> None:
         if until is not None and time.monotonic() + seconds >= until:
-            raise RemoteProblem(f"no time is left to ask {self.place}: {problem}")
-        if self._stopping.is_set() or (seconds > 0 and self._pause(seconds)):
+            raise late(self._no_time(problem))
+        pause = self._pause or stopping.wait
+        if self._closed or stopping.is_set() or (seconds > 0 and pause(seconds)):
             raise RemoteProblem(f"stopped: {problem}")
 
-    def _json(self, answer: httpx.Response) -> Any:  # noqa: ANN401 - JSON
+    def _no_time(self, problem: str) -> str:
+        return f"no time is left to ask {self.place}: {problem}"
+
+    def _json(self, content: bytes) -> Any:  # noqa: ANN401 - JSON
         try:
-            return answer.json()
-        except ValueError as error:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:  # the latter for lists in lists in lists …
             raise RemoteProblem(
                 f"{self.place} answered with something that is no JSON; is the address that of a "
                 "rerank API?"
             ) from error
 
-    def _refusal(self, answer: httpx.Response) -> str:
-        told = " ".join(answer.text[:_TOLD].split())
+    def _refusal(self, answer: httpx.Response, content: bytes) -> str:
+        text = content[: 4 * _TOLD].decode(answer.encoding or "utf-8", "replace")
+        told = " ".join(text[:_TOLD].split())
         status = f"{answer.status_code} {answer.reason_phrase}".strip()
         problem = f"{self.place} answered {status}" + (f": {told}" if told else "")
         if answer.status_code in (401, 403):
@@ -231,6 +312,11 @@ class Sender:
                 f"{problem}. Is it another API? Name it before the address, as in jina+{self.place}"
             )
         return problem
+
+
+def _may_pass(status: int) -> bool:
+    """Whether a request that was refused so may be answered the next time."""
+    return status in _PASSING or (status >= 500 and status not in _LASTING)
 
 
 def _latest(until: float | None) -> float | None:
@@ -260,7 +346,7 @@ def _retry_after(answer: httpx.Response) -> float | None:
         pass
     try:
         return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -17,6 +17,8 @@ _WHOLE = r'"\{\{\s*(\w+)\s*\}\}"'
 _INSIDE = r"\{\{\s*(\w+)\s*\}\}"
 _PLACEHOLDER = re.compile(f"{_WHOLE}|{_INSIDE}")
 _MUSTACHE = re.compile(r"\{\{\s*[#^/>!&{]")
+_LEFT_OVER = re.compile(r'\{\{(?:[^"\\]|\\.)*?\}\}')
+"""Within one string of JSON text."""
 
 OURS = ("query", "filters", "size", "from")
 """Placeholders whose values come with every search."""
@@ -32,8 +34,8 @@ class QueryTemplate:
     """A search body with placeholders; values are put in as JSON, so that no text can change it.
 
     A string that is nothing but a placeholder becomes the value itself, of any type; inside a
-    longer string the value becomes a part of it. Where the body has no `{{filters}}`, filters are
-    put around its query, which changes no score.
+    longer string the value becomes a part of it. Where the query has no `{{filters}}`, filters are
+    put around it, which changes no score.
     """
 
     def __init__(self, body: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
@@ -41,7 +43,7 @@ class QueryTemplate:
         self.ignored = tuple(key for key in body if key in NOT_FOR_RANKING)
         """Parts of the body that are not sent."""
         self._body = {key: value for key, value in body.items() if key not in NOT_FOR_RANKING}
-        self._text = json.dumps(self._body)
+        self._text = _as_json(self._body)
         self.names = frozenset(_names(self._text))
         if "query" not in self.names:
             raise WrongArgument(
@@ -51,7 +53,8 @@ class QueryTemplate:
         self._defaults = dict(defaults or {})
         self.refuse_unknown(self._defaults)
         self._pieces = _pieces(self._text)
-        self._filtered = None if "filters" in self.names else self._around_query()
+        _refuse_left_over(self._pieces)
+        self._filtered = self._with_filters()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -99,21 +102,37 @@ class QueryTemplate:
             "size": k,
             "from": 0,
         }
-        pieces = self._pieces
-        if options.filters and "filters" not in self.names:
-            if self._filtered is None:
-                raise WrongArgument(
-                    "the query template has no query to put filters around: write "
-                    '"{{filters}}" where they go'
-                )
-            pieces = self._filtered
+        pieces = self._filtered if options.filters else self._pieces
+        if pieces is None:
+            raise WrongArgument(self._why_no_filters())
         return "".join(_filled(piece, values) for piece in pieces)
 
-    def _around_query(self) -> list[str | tuple[str, bool]] | None:
-        if "query" not in self._body:
+    def _with_filters(self) -> list[str | tuple[str, bool]] | None:
+        """The pieces of a search with filters; None where some hits would not have to match them.
+
+        What stands beside the query finds hits of its own, so that each needs the filters.
+        """
+        beside = {key: value for key, value in self._body.items() if key != "query"}
+        beside_filtered = "filters" in _names(_as_json(beside))
+        if "knn" in beside and not beside_filtered:
             return None
+        if "query" not in self._body:
+            return self._pieces if beside_filtered else None
+        if "filters" in _names(_as_json(self._body["query"])):
+            return self._pieces
         inner = {"bool": {"must": [self._body["query"]], "filter": "{{filters}}"}}
-        return _pieces(json.dumps({**self._body, "query": inner}))
+        return _pieces(_as_json({**self._body, "query": inner}))
+
+    def _why_no_filters(self) -> str:
+        if "query" in self._body:
+            return (
+                "the query template has a knn search beside its query, which filters around the "
+                'query do not narrow: write "filter": "{{filters}}" into knn'
+            )
+        return (
+            'the query template has no query to put filters around: write "{{filters}}" where '
+            "they go"
+        )
 
 
 class StoredTemplate:
@@ -149,6 +168,21 @@ def _check(body: Mapping[str, Any]) -> None:
         )
     if any(_names(key) for key in _keys(body)):
         raise WrongArgument("a placeholder of the query template stands for a value, not for a key")
+
+
+def _refuse_left_over(pieces: list[str | tuple[str, bool]]) -> None:
+    """Raises WrongArgument for braces that would go to the cluster as they are written."""
+    for piece in pieces:
+        if isinstance(piece, str) and (braces := _LEFT_OVER.search(piece)):
+            raise WrongArgument(
+                f"{braces[0]} in the query template is no placeholder: a name is made of letters, "
+                "digits and underscores"
+            )
+
+
+def _as_json(value: object) -> str:
+    """With letters as they are, so that names of placeholders are found in any language."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _keys(value: object) -> Iterator[str]:

@@ -50,8 +50,7 @@ class AttachedSettings(Settings):
     @field_validator("name")
     @classmethod
     def _plain_name(cls, name: str) -> str:
-        if not re.fullmatch(r"[^\s/\\?#\"<>|_+-][^\s/\\?#\"<>|]{0,254}", name):
-            raise WrongArgument(f"{name!r} is no name of an index, an alias or a data stream")
+        refuse_no_name(name)
         return name
 
     @field_validator("urls", "nodes")
@@ -92,3 +91,9 @@ class AttachedSettings(Settings):
         own = () if self.id == "_id" else (self.id,)
         paths = (*self.text_template().paths, *(title.paths if title else ()), *own)
         return tuple(dict.fromkeys(paths))
+
+
+def refuse_no_name(name: str) -> None:
+    """Raises WrongArgument for what no index, alias or data stream can be called, as `_all`."""
+    if name in (".", "..") or not re.fullmatch(r"[^\s/\\?#\"<>|_+-][^\s/\\?#\"<>|]{0,254}", name):
+        raise WrongArgument(f"{name!r} is no name of an index, an alias or a data stream")

@@ -19,8 +19,9 @@ from secondlook.data.store import CorpusStore
 from secondlook.errors import IndexProblem
 from secondlook.recipe import Settings
 from secondlook.retrieve.contents import contents
+from secondlook.retrieve.digests import changed_files, write_digests
 from secondlook.retrieve.engines import Health, known
-from secondlook.retrieve.folder import IndexCard, read_card, write_card
+from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.id_list import ID_ENDS, IDS, IdList
 from secondlook.retrieve.search_options import refuse_no_hits
 from secondlook.retrieve.vector_files import UNFINISHED
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from secondlook.analyze import Analyzer
 
 _STORE = "corpus.sqlite"
-_MATRIX = "bm25s"
+MATRIX = "bm25s"
+"""The folder of the postings in an index folder."""
 _TERMS_AT_ONCE = 1_000_000
 _SAMPLED = 64
 _IDS_AT_ONCE = 10_000
@@ -88,17 +90,17 @@ class Bm25Index:
 
         Raises OutputInUse where another process is building the same folder.
         """
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        target = folder.resolve()  # "." has no name to put beside it
+        target.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder):
-            _recover(folder)
-            if folder.exists() and any(folder.iterdir()):
-                read_card(folder)  # an older index is replaced; anything else is left alone
-            half = folder.with_name(f".{folder.name}.half")
+            _recover(target)
+            _refuse_other_content(target)
+            half = target.with_name(f".{target.name}.half")
             shutil.rmtree(half, ignore_errors=True)  # what an interrupted build left behind
             half.mkdir()
             try:
                 _fill(half, documents, settings)
-                _put_in_place(half, folder)
+                _put_in_place(half, target)
             except BaseException:
                 shutil.rmtree(half, ignore_errors=True)
                 raise
@@ -113,7 +115,7 @@ class Bm25Index:
         card = read_card(folder)
         store = CorpusStore.open(folder / _STORE)
         try:
-            matrix = bm25s.BM25.load(folder / _MATRIX, mmap=True)
+            matrix = bm25s.BM25.load(folder / MATRIX, mmap=True)
             ids = IdList(folder)
             fits = _fits(matrix, ids, len(store), store.fingerprint, card)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
@@ -138,6 +140,8 @@ class Bm25Index:
                 raise _damaged(folder, error) from error
             if ids != stored:
                 raise _damaged(folder, "it has other document ids than its texts")
+        if changed := changed_files(folder / MATRIX):
+            raise _damaged(folder, f"{MATRIX}/ is not as it was written: {', '.join(changed)}")
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """BM25's best `k`; a document that shares no term with the query is no hit."""
@@ -289,7 +293,8 @@ def _fill(folder: Path, documents: Iterable[Document], settings: Bm25Settings) -
                 "the corpus holds no word to index; check that `corpus_format` reads the text you "
                 "mean"
             )
-        postings.matrix(settings).save(folder / _MATRIX, show_progress=False)
+        postings.matrix(settings).save(folder / MATRIX, show_progress=False)
+        write_digests(folder / MATRIX)
     write_card(
         folder,
         IndexCard(
@@ -319,6 +324,24 @@ def _store_and_tokenise(
     return store
 
 
+def _refuse_other_content(folder: Path) -> None:
+    """An older index is replaced; anything else is left alone."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not (folder / CARD).exists():
+        raise IndexProblem(f"{folder} holds something else; name another folder for this index")
+    read_card(folder)
+    if _is_working_folder(folder):
+        raise IndexProblem(
+            f"{folder} is the folder that this runs in, and an index is replaced as a whole: run "
+            "it from another folder"
+        )
+
+
+def _is_working_folder(folder: Path) -> bool:
+    return folder.exists() and folder.samefile(".")
+
+
 def _recover(folder: Path) -> None:
     """Undo what a process left that was killed while it swapped the new index for the old one."""
     old = _previous(folder)
@@ -336,6 +359,11 @@ def _put_in_place(half: Path, folder: Path) -> None:
     """Swap the new index for what stands at `folder`, which may be an older one."""
     if not folder.exists():
         half.rename(folder)
+        return
+    if _is_working_folder(folder):  # empty, and not to be moved from under the user
+        for path in sorted(half.iterdir(), key=lambda path: path.name == CARD):  # the card last
+            path.rename(folder / path.name)
+        half.rmdir()
         return
     old = _previous(folder)
     folder.rename(old)

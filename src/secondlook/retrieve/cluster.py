@@ -177,17 +177,18 @@ class Cluster:
         """
         from opensearchpy.exceptions import OpenSearchException
 
+        limit = within or self._patience.timeout
         try:
             answer = self._transport.perform_request(
                 method,
                 path,
                 params=params,
                 body=body,
-                timeout=within or self._patience.timeout,
+                timeout=limit,
                 ignore=ignore,
             )
         except OpenSearchException as error:
-            raise self._problem(error) from error
+            raise self._problem(error, limit) from error
         if isinstance(answer, dict) and (
             answer.keys() >= set(needs) or answer.get("status") in ignore
         ):
@@ -253,7 +254,7 @@ class Cluster:
             return QueryRefused(f"{self._where} refused (400): {about}", cause)
         return EngineProblem(f"{self._where} refused ({status}): {reason}")
 
-    def _problem(self, error: Exception) -> EngineProblem:
+    def _problem(self, error: Exception, limit: float) -> EngineProblem:
         from opensearchpy import exceptions
 
         if isinstance(error, exceptions.SSLError):
@@ -264,7 +265,7 @@ class Cluster:
             )
         if isinstance(error, exceptions.ConnectionTimeout):
             return Busy(
-                f"{self._where} did not answer within {self._patience.timeout:.0f} s: "
+                f"{self._where} did not answer within {limit:g} s: "
                 "look at its load (GET _cat/nodes) and try again"
             )
         if isinstance(error, exceptions.ConnectionError):

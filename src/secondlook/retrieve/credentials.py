@@ -57,8 +57,14 @@ def with_file(environ: Mapping[str, str]) -> Mapping[str, str]:
             raise EngineProblem(
                 f"{name}:{number}: write OPENSEARCH_USERNAME=…, one such line for each setting"
             )
-        given[key] = value.strip().strip("'\"")
+        given[key] = _unquoted(value.strip())
     return {**given, **environ}
+
+
+def _unquoted(value: str) -> str:
+    """Without the quotes around it; a single one, as a password may end in, is of the value."""
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value
 
 
 def signing(environ: Mapping[str, str]) -> tuple[str | None, AwsSigning | None]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from secondlook.data.beir import corpus_lines
+from secondlook.errors import SecondlookError
 from secondlook.types import Document, Query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from secondlook.types import Scorer
 
@@ -35,9 +36,10 @@ class Expanded:
     def read(cls, line: str) -> Expanded:
         """As `line` wrote it."""
         record = json.loads(line)
+        doc_id, text, title, earlier, weights = record["document"]
         scores = record["scores"]
         return cls(
-            Document(*record["document"]),
+            Document(doc_id, text, title, tuple(earlier), weights),
             tuple(record["queries"]),
             None if scores is None else tuple(scores),
         )
@@ -47,17 +49,32 @@ class Expanded:
         """Everything in one line of JSON."""
         one = self.document
         record = {
-            "document": [one.id, one.text, one.title],
+            "document": [one.id, one.text, one.title, one.queries, one.weights],
             "queries": self.queries,
             "scores": self.scores,
         }
         return json.dumps(record, ensure_ascii=False)
 
     def above(self, bar: float) -> Document:
-        """The document with those of its queries that score so much, all where none was scored."""
+        """The document with those of its queries that score so much, all where none was scored.
+
+        What it had before, earlier queries among it, it keeps.
+        """
         scores = self.scores if self.scores is not None else [bar] * len(self.queries)
         kept = [q for q, score in zip(self.queries, scores, strict=True) if score >= bar]
-        return Document(self.document.id, self.document.text, self.document.title, tuple(kept))
+        return replace(self.document, queries=(*self.document.queries, *kept))
+
+
+def unweighed(documents: Iterable[Document]) -> Iterator[Document]:
+    """The same documents; raises SecondlookError at one whose new queries no search would see."""
+    for document in documents:
+        if document.weights is not None:
+            raise SecondlookError(
+                f"document {document.id!r} has term weights, and an index goes by these in place "
+                "of predicted queries: expand the corpus as it was before it was weighed, and "
+                "weigh the expanded one"
+            )
+        yield document
 
 
 def text_of(document: Document) -> str:

@@ -23,7 +23,7 @@ from secondlook.retrieve.vector_files import (
     has_vectors,
     read_vector_card,
 )
-from secondlook.retrieve.vectors import DocumentVectors
+from secondlook.retrieve.vectors import DocumentVectors, verify_vectors
 from secondlook.types import Ranking
 
 if TYPE_CHECKING:
@@ -154,8 +154,10 @@ class HybridIndex:
         return self.engine.card
 
     def verify(self) -> None:
-        """Look at everything that the engine keeps."""
+        """Look at everything that the engine keeps, and at vectors that the folder does."""
         self.engine.verify()
+        if isinstance(self.vectors, DocumentVectors):
+            self.vectors.verify()
 
     def retrieve(self, queries: Sequence[Query], k: int) -> list[Ranking]:
         """The best `k`; by vectors, documents without a word of the query are found too."""
@@ -265,12 +267,32 @@ def open_vectors(folder: Path, engine: Engine | Index) -> VectorSearch:
         on_cluster: Any = engine
         found: VectorSearch = on_cluster.vector_search(card)
         return found
+    _refuse_other_documents(folder, card, engine)
+    return DocumentVectors(folder)
+
+
+def open_verified(folder: Path) -> Index:
+    """The engine of an index folder, after reading all that the folder holds.
+
+    Raises IndexProblem where that is not as it was made.
+    """
+    engine = open_index(folder)
+    engine.verify()
+    if has_vectors(folder):
+        card = read_vector_card(folder / FOLDER)
+        if card.stored == "folder":
+            _refuse_other_documents(folder, card, engine)
+        verify_vectors(folder / FOLDER)
+        read_choice(folder)
+    return engine
+
+
+def _refuse_other_documents(folder: Path, card: VectorCard, engine: Engine | Index) -> None:
     if card.corpus != engine.card.fingerprint:
         raise IndexProblem(
             f"the vectors in {folder} are of other documents than its index; make them anew: "
             f"secondlook index CORPUS {folder} --vectors RANKER"
         )
-    return DocumentVectors(folder)
 
 
 def _no_vectors(folder: Path) -> IndexProblem:

@@ -102,8 +102,8 @@ class OpenSearchIndex:
         url = given.get("url")
         urls = (url,) if isinstance(url, str) else url
         urls = urls or Access.from_environment(os.environ).urls or ("http://localhost:9200",)
-        own = {"name": folder.name, "urls": tuple(urls)} | known(OpenSearchSettings, given)
-        return OpenSearchSettings.model_validate(own)
+        own = {"name": folder.absolute().name, "urls": tuple(urls)}
+        return OpenSearchSettings.model_validate(own | known(OpenSearchSettings, given))
 
     @classmethod
     def check(cls, url: str | None) -> Health:

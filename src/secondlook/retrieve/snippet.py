@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _LENGTH = 240  # characters
 _LEAD = 20  # characters before the first matched word
+_REACH = 40  # characters before these, in which a space is looked for to begin at
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def snippet(
     text = f"{document.title}. {text}" if document.title else text
     matched = [(start, end) for start, end, term in analysis.spans(text) if term in wanted]
     begin = densest([start for start, _ in matched])
-    begin = text.rfind(" ", 0, max(0, begin - _LEAD)) + 1 if begin > 2 * _LEAD else 0
+    begin = _begin_before(text, begin - _LEAD) if begin > 2 * _LEAD else 0
     before = "…" if begin > 0 else ""
     after = "…" if begin + _LENGTH < len(text) else ""
     shift = len(before) - begin
@@ -55,6 +56,12 @@ def snippet(
             if begin <= start and end <= begin + _LENGTH
         ),
     )
+
+
+def _begin_before(text: str, most: int) -> int:
+    """Where a word begins; `most` itself where no space is near, as in Chinese and Japanese."""
+    space = text.rfind(" ", max(0, most - _REACH), most)
+    return space + 1 if space >= 0 else most
 
 
 def densest(starts: Sequence[int]) -> int:

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
+from math import prod
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,7 @@ from secondlook.data.lock import Hold
 from secondlook.encode.settings import WindowSettings  # noqa: TC001 - pydantic reads it
 from secondlook.errors import IndexProblem, UnknownName
 from secondlook.recipe import Settings
+from secondlook.retrieve.digests import write_digests
 from secondlook.retrieve.id_list import ID_ENDS, ID_ORDER, IDS, IdList, IdPositions
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def read_vector_card(folder: Path) -> VectorCard:
     try:
         return VectorCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError, UnknownName) as error:
-        raise _damaged(folder, error) from error
+        raise damaged_vectors(folder, error) from error
 
 
 def write_vector_card(folder: Path, card: VectorCard) -> None:
@@ -119,10 +121,11 @@ class StoredRows:
     """The rows of a finished folder, read as float32 when they are asked for."""
 
     def __init__(self, folder: Path, precision: VectorPrecision, rows: int, dimension: int) -> None:
-        self._rows = np.memmap(folder / _ROWS, _TYPES[precision], "r", shape=(rows, dimension))
-        self._scales, self._centre = None, np.zeros(dimension, np.float32)
+        self._rows = _mapped(folder / _ROWS, _TYPES[precision], (rows, dimension))
+        self._scales: NDArray[np.float32] | None = None
+        self._centre = np.zeros(dimension, np.float32)
         if precision == "int8":
-            self._scales = np.memmap(folder / _SCALES, np.float32, "r", shape=(rows,))
+            self._scales = _mapped(folder / _SCALES, np.float32, (rows,))
             self._centre = np.load(folder / _CENTRE)
 
     def __len__(self) -> int:
@@ -143,6 +146,14 @@ class StoredRows:
         return products * self._scales[chosen][:, None] + self._centre @ vectors.T
 
 
+def _mapped(path: Path, kind: type[np.generic], shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of exactly this file; raises ValueError where it is shorter or longer."""
+    size, wanted = path.stat().st_size, np.dtype(kind).itemsize * prod(shape)
+    if size != wanted:
+        raise ValueError(f"{path.name} has {size:,} bytes instead of {wanted:,}")
+    return np.memmap(path, kind, "r", shape=shape)
+
+
 class VectorFiles:
     """A finished folder of vectors: its rows, and which document each is of."""
 
@@ -160,10 +171,10 @@ class VectorFiles:
                 self._ends is None
                 or (len(self._ends), self._ends[-1]) == (len(self.ids), card.rows)
             )
-        except (OSError, ValueError) as error:
-            raise _damaged(folder, error) from error
+        except (OSError, ValueError, EOFError) as error:
+            raise damaged_vectors(folder, error) from error
         if not fits:
-            raise _damaged(folder, "its parts do not belong together")
+            raise damaged_vectors(folder, "its parts do not belong together")
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The position of the document that each row is of."""
@@ -311,7 +322,16 @@ class VectorWriter:
             file.close()
 
     def complete(self) -> StoredRows:
-        """All documents were added: write what is made of them together; gives the rows."""
+        """All documents were added: write what is made of them together; gives the rows.
+
+        Raises IndexProblem where there was none.
+        """
+        if not self.documents:
+            self.close()
+            raise IndexProblem(
+                f"there are no documents to make vectors of for {self.target.parent}: fill the "
+                "index first"
+            )
         self._close()
         lengths = np.fromfile(self.folder / "id_lengths.bin", np.uint32)
         np.save(self.folder / ID_ENDS, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
@@ -328,6 +348,7 @@ class VectorWriter:
             done += [_ROWS, IDS, ID_ENDS, ID_ORDER]
         for name in done:
             (self.folder / name).unlink(missing_ok=True)
+        write_digests(self.folder)
         write_vector_card(self.folder, card)
         sync(self.folder)
         old = _set_aside(self.target)
@@ -347,7 +368,8 @@ def packed(
     return np.rint(vectors / scales[:, None]).astype(np.int8), scales
 
 
-def _damaged(folder: Path, reason: object) -> IndexProblem:
+def damaged_vectors(folder: Path, reason: object) -> IndexProblem:
+    """What is wrong with a folder of vectors, and how to make it anew."""
     return IndexProblem(
         f"the vectors in {folder} are damaged ({reason}); remove that folder and make them anew: "
         f"secondlook index CORPUS {folder.parent} --vectors RANKER"

@@ -58,8 +58,8 @@ def build_graphs(
 
     def build(number: int) -> None:
         own = range(starts[number], min(starts[number] + PART_ROWS, len(rows)))
-        path = _path(folder, number)
-        if path.is_file():
+        path = graph_path(folder, number)
+        if _is_finished(faiss, path, len(own)):
             with alone:
                 advance(len(own))
             return
@@ -97,15 +97,13 @@ class Graphs:
         self._faiss = _library()
         self._graphs: list[Any] = []
         for number in range(card.graphs):
-            path = _path(folder, number)
+            path = graph_path(folder, number)
             try:
-                graph = self._faiss.read_index(str(path), self._faiss.IO_FLAG_MMAP_IFC)
+                self._graphs.append(_opened(self._faiss, path))
             except RuntimeError as error:  # whatever is wrong with the file
-                raise IndexProblem(
-                    f"{path} is missing or damaged; make the vectors anew: secondlook index CORPUS "
-                    f"{folder.parent} --vectors RANKER"
-                ) from error
-            self._graphs.append(graph)
+                raise _damaged(folder, f"{path} is missing or damaged") from error
+        if sum(graph.ntotal for graph in self._graphs) != card.rows:
+            raise _damaged(folder, f"the graphs in {folder} are of other vectors than its rows")
 
     def search(self, vectors: NDArray[np.float32], count: int) -> list[NDArray[np.int64]]:
         """For each vector, rows that are likely among its `count` nearest; in no order."""
@@ -123,6 +121,30 @@ class Graphs:
 def found_for(count: int) -> int:
     """How many a graph finds where so many are asked for: its time grows with them."""
     return max(2 * count, _LEAST_FOUND)
+
+
+def refuse_without_library(documents: int) -> None:
+    """Raises MissingExtra, before hours of encoding, where graphs will be needed but not built."""
+    if documents > EXACT_ROWS:
+        _library()
+
+
+def _is_finished(faiss: Any, path: Path, rows: int) -> bool:  # noqa: ANN401
+    """Whether the graph of a part is there; one of fewer rows is of an index that has grown."""
+    try:
+        return path.is_file() and bool(_opened(faiss, path).ntotal == rows)
+    except RuntimeError:  # damaged: it is built again
+        return False
+
+
+def _opened(faiss: Any, path: Path) -> Any:  # noqa: ANN401
+    return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+
+
+def _damaged(folder: Path, reason: str) -> IndexProblem:
+    return IndexProblem(
+        f"{reason}; make the vectors anew: secondlook index CORPUS {folder.parent} --vectors RANKER"
+    )
 
 
 def _empty(faiss: Any, precision: VectorPrecision, dimension: int) -> Any:  # noqa: ANN401
@@ -147,7 +169,8 @@ def _on_one_thread(faiss: Any) -> Iterator[None]:  # noqa: ANN401
         faiss.omp_set_num_threads(threads)
 
 
-def _path(folder: Path, number: int) -> Path:
+def graph_path(folder: Path, number: int) -> Path:
+    """The file of the graph of one part."""
     return folder / f"graph-{number:04}.faiss"
 
 

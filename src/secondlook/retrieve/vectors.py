@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from secondlook.encode.windows import pool
+from secondlook.retrieve.digests import changed_files
 from secondlook.retrieve.state_files import StoredStates
-from secondlook.retrieve.vector_files import FOLDER, VectorFiles
-from secondlook.retrieve.vector_graph import Graphs
+from secondlook.retrieve.vector_files import (
+    FOLDER,
+    VectorFiles,
+    damaged_vectors,
+    read_vector_card,
+)
+from secondlook.retrieve.vector_graph import Graphs, graph_path
 from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
     from secondlook.types import Query
 
 _BLOCK = 32_768
+_QUERIES_AT_ONCE = 64
+"""Each has a similarity with every row where all are compared: 25 MB for 100,000 rows."""
 
 
 class Similarities(NamedTuple):
@@ -58,18 +66,46 @@ class DocumentVectors:
         self, queries: Sequence[Query], vectors: NDArray[np.float32], k: int
     ) -> list[Ranking]:
         """The `k` documents nearest to each query's vector, by cosine. vectors: [queries, dim]."""
+        rankings: list[Ranking] = []
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            part = slice(start, start + _QUERIES_AT_ONCE)
+            rankings += self._retrieve(queries[part], vectors[part], k)
+        return rankings
+
+    def _retrieve(
+        self, queries: Sequence[Query], vectors: NDArray[np.float32], k: int
+    ) -> list[Ranking]:
         if self._graphs is None:
             found = self._compare_all(vectors)
             return [
                 self._ranking(query, np.arange(len(scores)), scores, k)
                 for query, scores in zip(queries, found, strict=True)
             ]
-        windows = -(-self.card.rows // self.card.documents)
-        candidates = self._graphs.search(vectors, k * windows)
+        candidates = self._candidates(self._graphs, vectors, k)
         return [
-            self._nearest(query, vector, rows, k)
-            for query, vector, rows in zip(queries, vectors, candidates, strict=True)
+            self._nearest(query, vector, documents, k)
+            for query, vector, documents in zip(queries, vectors, candidates, strict=True)
         ]
+
+    def _candidates(
+        self, graphs: Graphs, vectors: NDArray[np.float32], k: int
+    ) -> list[NDArray[np.int64]]:
+        """For each vector, documents that are likely its nearest, `k` or more where there are.
+
+        A few long documents may have all of the nearest rows: then twice as many are asked for.
+        """
+        count = k * -(-self.card.rows // self.card.documents)
+        wanted = min(k, self.card.documents)
+        found: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(vectors)
+        left = list(range(len(vectors)))
+        while left:
+            for number, rows in zip(left, graphs.search(vectors[left], count), strict=True):
+                found[number] = np.unique(self._files.documents_of(rows))
+            if count >= self.card.rows:
+                break
+            left = [number for number in left if len(found[number]) < wanted]
+            count *= 2
+        return found
 
     def similarities(
         self, vectors: NDArray[np.float32], doc_ids: Sequence[Sequence[str]]
@@ -84,6 +120,10 @@ class DocumentVectors:
         """All rows of these documents, one after the other, and how many each has."""
         rows, counts = self._files.rows_of(self._files.positions.of(doc_ids))
         return self._files.rows.read(rows), counts
+
+    def verify(self) -> None:
+        """Read all files; raises IndexProblem unless they are as they were written."""
+        verify_vectors(self._files.folder)
 
     def _similarities(
         self, vector: NDArray[np.float32], documents: NDArray[np.int64]
@@ -104,9 +144,8 @@ class DocumentVectors:
         return np.stack([pooled(Similarities(own, counts), self.card.windows) for own in scores])
 
     def _nearest(
-        self, query: Query, vector: NDArray[np.float32], rows: NDArray[np.int64], k: int
+        self, query: Query, vector: NDArray[np.float32], documents: NDArray[np.int64], k: int
     ) -> Ranking:
-        documents = np.unique(self._files.documents_of(rows))
         scores = pooled(self._similarities(vector, documents), self.card.windows)
         return self._ranking(query, documents, scores, k)
 
@@ -117,6 +156,23 @@ class DocumentVectors:
             best = np.argpartition(scores, -k)[-k:]
             documents, scores = documents[best], scores[best]
         return Ranking.of(query.id, map(Hit, self._files.ids.at(documents), scores.tolist()))
+
+
+def verify_vectors(folder: Path) -> None:
+    """Read a finished folder of vectors; raises IndexProblem unless it is as it was written.
+
+    Of older ones, which keep no digests, only the sizes of the files are looked at. Graphs are read
+    as files, without the library that searches them.
+    """
+    card = read_vector_card(folder)
+    if card.stored == "folder":
+        files = VectorFiles(folder)
+        if card.state_tokens:
+            StoredStates(files)
+    graphs = [graph_path(folder, number) for number in range(card.graphs)]
+    gone = [path.name for path in graphs if not path.is_file()]
+    if changed := gone or changed_files(folder):
+        raise damaged_vectors(folder, f"not as they were written: {', '.join(changed)}")
 
 
 def pooled(found: Similarities, windows: WindowSettings | None) -> NDArray[np.float32]:

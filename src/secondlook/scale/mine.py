@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from secondlook.data import CorpusStore
+    from secondlook.retrieve import Index
+    from secondlook.retrieve.hybrid import By
     from secondlook.train.groups import Group
     from secondlook.train.mine import Counts, MineSettings
     from secondlook.types import Qrels
@@ -30,14 +33,15 @@ def as_work(queries: Sequence[Query], qrels: Qrels, found: Sequence[Ranking] | N
     )
 
 
-def miner(index: Path, settings: MineSettings) -> Callable[[str], tuple[str, int]]:
+def miner(index: Path, settings: MineSettings, by: By) -> Callable[[str], tuple[str, int]]:
     """Opens the index once; what it returns mines a part as the verb on one machine would."""
-    from secondlook.retrieve import open_index
+    from secondlook.retrieve.hybrid import open_first_stage
+    from secondlook.score.vectors import VectorEncoder
     from secondlook.train.groups import row_of
     from secondlook.train.mine import Miner
 
-    engine = open_index(index)
-    pool = getattr(engine, "store", None)
+    engine = open_first_stage(index, by, VectorEncoder.load_for_queries)
+    pool = store_of(engine)
 
     def do(work: str) -> tuple[str, int]:
         part: dict[str, Any] = json.loads(work)
@@ -53,6 +57,14 @@ def miner(index: Path, settings: MineSettings) -> Callable[[str], tuple[str, int
         return "".join(row + "\n" for row in (counted, *rows)), len(queries)
 
     return do
+
+
+def store_of(engine: Index) -> CorpusStore | None:
+    """The documents on this disk, where the index has them."""
+    from secondlook.retrieve.hybrid import HybridIndex
+
+    by_words = engine.engine if isinstance(engine, HybridIndex) else engine
+    return getattr(by_words, "store", None)
 
 
 def mined(results: Iterable[Path], counts: Counts) -> Iterator[Group]:

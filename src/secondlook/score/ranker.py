@@ -8,7 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tokenizers import Tokenizer
+
 from secondlook.encode.encoder import Encoder
+from secondlook.encode.tokens import Reader, TokenStore
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.model.checkpoint import TYPES, locate, refuse_to_replace
 from secondlook.rank.fusion import Fusion
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
     from secondlook.data.conversions import Queries, RunLike
     from secondlook.data.run import Run
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from secondlook.score.ranked_texts import RankedText
     from secondlook.types import Corpus, Pair
 
+_COUNTED_BYTES = 32 * 2**20
+"""Of texts whose tokens were counted, so that they are not counted again."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
@@ -45,6 +50,18 @@ class Encoded:
     rows: tuple[Features, ...]
     spans: tuple[tuple[int, int], ...]
     """Where each row's text begins and ends in the document's, in characters."""
+    unread: int = 0
+    """How many of the document's tokens stand behind its rows: in windows that were left out."""
+
+    @property
+    def cut(self) -> int:
+        """How many of the document's tokens are not seen."""
+        return sum(row.cut for row in self.rows) + self.unread
+
+    @property
+    def cut_query(self) -> int:
+        """How many of the query's."""
+        return max(row.cut_query for row in self.rows)
 
 
 class Ranker:
@@ -169,11 +186,14 @@ class Ranker:
     def encode(self, pairs: Sequence[Pair], *, every_window: bool = False) -> list[Encoded]:
         """One Encoded per pair, in the order given. Threads may share it.
 
-        Windows that the pooling takes no notice of are left out, unless all are asked for.
+        Windows that the pooling takes no notice of are left out, and count as cut, unless all are
+        asked for.
         """
         parts = self.encoder.windows([document for _, document in pairs])
-        windows = self.settings.encode.windows
+        windows, unread = self.settings.encode.windows, [0] * len(pairs)
         if windows is not None and windows.pooling == "first" and not every_window:
+            behind = [d.text[some[0].end :] for (_, d), some in zip(pairs, parts, strict=True)]
+            unread = [tokens.total for tokens in self._token_counts.read(behind)]
             parts = [some[:1] for some in parts]
         rows = iter(
             self.encoder.encode(
@@ -185,8 +205,10 @@ class Ranker:
             )
         )
         return [
-            Encoded(tuple(islice(rows, len(some))), tuple((one.start, one.end) for one in some))
-            for some in parts
+            Encoded(
+                tuple(islice(rows, len(some))), tuple((one.start, one.end) for one in some), count
+            )
+            for some, count in zip(parts, unread, strict=True)
         ]
 
     def score_encoded(self, encoded: Sequence[Encoded]) -> Scored:
@@ -196,8 +218,8 @@ class Ranker:
             self.backend.logits(rows),
             [len(one.rows) for one in encoded],
             self.settings.encode.windows,
-            cut=[sum(row.cut for row in one.rows) for one in encoded],
-            cut_query=[max(row.cut_query for row in one.rows) for one in encoded],
+            cut=[one.cut for one in encoded],
+            cut_query=[one.cut_query for one in encoded],
         )
 
     def scored(self, pairs: Sequence[Pair]) -> Scored:
@@ -211,6 +233,15 @@ class Ranker:
     def scored_windows(self, pairs: Sequence[Pair]) -> Scored:
         """The same as `scored`, with every window's raw score, whatever the pooling."""
         return self.score_encoded(self.encode(pairs, every_window=True))
+
+    @cached_property
+    def _token_counts(self) -> TokenStore:
+        """Counts tokens: it keeps none of them, only their number."""
+        tokenizer = Tokenizer.from_str(self.tokenizer.to_str())  # the caller's stays as it is
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True
+        return TokenStore(Reader(tokenizer, limit=0), "", _COUNTED_BYTES)
 
     @property
     def name(self) -> str:

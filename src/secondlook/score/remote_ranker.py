@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from secondlook.data.run import Run
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.remote.client import RemoteClient, Usage
+    from secondlook.remote.sender import Unanswered
     from secondlook.score.ranked_texts import RankedText
     from secondlook.types import Corpus, Pair
 
@@ -78,14 +79,22 @@ class RemoteRanker:
         """What a relevance score of this ranker means, in one sentence."""
         return f"Scores from 0 to 1, as {self.name} gives them."
 
-    def score(self, pairs: Sequence[Pair], *, until: float | None = None) -> NDArray[np.float32]:
+    def score(
+        self,
+        pairs: Sequence[Pair],
+        *,
+        until: float | None = None,
+        unanswered: Unanswered | None = None,
+    ) -> NDArray[np.float32]:
         """One raw score per pair, in the order given; higher is more relevant.
 
-        Raises RemoteProblem where the service fails, or at `until`, of `time.monotonic()`; scores
-        that came before that are kept on this machine.
+        Raises RemoteProblem where the service fails, or at `until`, of `time.monotonic()`, when
+        `unanswered` tells how long the service has been silent; scores that came before that are
+        kept on this machine.
         """
         groups = _by_query(pairs)
-        return self._raw(pairs, groups, self.client.score(groups, until=until))
+        scores = self.client.score(groups, until=until, unanswered=unanswered)
+        return self._raw(pairs, groups, scores)
 
     def kept(self, pairs: Sequence[Pair]) -> NDArray[np.float32] | None:
         """As `score`, where all scores are kept on this machine; else None, and nothing is sent."""

@@ -33,6 +33,7 @@ def build_app(serving: Serving) -> FastAPI:
         summary="Rerank and search with your own ranker.",
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # a path with a slash behind it is another
     )
     shapes = all_shapes()
     app.state.serving = serving
@@ -40,8 +41,7 @@ def build_app(serving: Serving) -> FastAPI:
     secured = [Depends(HTTPBearer(auto_error=False))] if serving.keys is not None else []
     for shape in shapes:
         app.include_router(shape.router, dependencies=secured)
-    app.mount("/page", StaticFiles(directory=PAGE))
-    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    _add_page(app)
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(StarletteHTTPException, _http)
@@ -52,6 +52,17 @@ def build_app(serving: Serving) -> FastAPI:
         answers=answers,
     )
     return app
+
+
+def _add_page(app: FastAPI) -> None:
+    """The search page at `/`, a route that takes no other path or method, and its files."""
+    files = StaticFiles(directory=PAGE)
+
+    async def search_page(request: Request) -> Response:
+        return await files.get_response("index.html", request.scope)
+
+    app.add_route("/", search_page, include_in_schema=False)
+    app.mount("/page", files)
 
 
 async def _refused(request: Request, problem: Exception) -> Response:

@@ -48,6 +48,7 @@ class VectorScoring:
     ) -> tuple[Outcome, Literal["vectors", "states"]] | None:
         """The documents of the index, scored, and from what; None where it stores another's.
 
+        None too where a text has other windows than its stored vectors: it was changed since.
         From states, as many of the first documents as can be until the deadline (`monotonic`).
         Raises MissingDocument where the index was replaced since they were found.
         """
@@ -59,7 +60,8 @@ class VectorScoring:
             pairs = [(query, document) for document in documents]
             if isinstance(scorer, StateScorer):
                 return _first_scored(scorer.score_until(pairs, until), documents), "states"
-            return _outcome(scorer.scored(pairs), ranker, documents), "vectors"
+            outcome = _outcome(scorer.scored(pairs), ranker, documents)
+            return None if outcome is None else (outcome, "vectors")
 
         return self._index.use(score)
 
@@ -101,11 +103,18 @@ class VectorScoring:
         return stored_scorer(source, encoder, stored, stored.card.fingerprint)
 
 
-def _outcome(scored: Scored, ranker: Ranker, documents: Sequence[Document]) -> Outcome:
+def _outcome(scored: Scored, ranker: Ranker, documents: Sequence[Document]) -> Outcome | None:
+    """None where a text was changed since it was encoded, so that its best window is not known.
+
+    That happens in an attached index, which others write to. A text that was changed and has as
+    many windows as before is not noticed.
+    """
     if ranker.settings.encode.windows is None:
         passages, windows = [(0, len(one.text)) for one in documents], [1] * len(documents)
     else:
         parts = ranker.encoder.windows(documents)
+        if [len(own) for own in parts] != [len(own) for own in scored.windows]:
+            return None
         chosen = [own[best] for own, best in zip(parts, scored.best.tolist(), strict=True)]
         passages, windows = [(one.start, one.end) for one in chosen], [len(own) for own in parts]
     return Outcome(

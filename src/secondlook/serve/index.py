@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from contextlib import contextmanager
@@ -30,6 +31,10 @@ _REPLACING = 0.1
 _TRIES = 4
 """Of one search: the folder may be replaced again while the next index is opened."""
 
+_RETRY = 5.0
+"""Seconds after which a new index is tried again whose engine could not be reached: opening may
+wait for the engine, and searches wait for it."""
+
 _NO_OPTIONS = SearchOptions()
 
 
@@ -55,6 +60,8 @@ class ServedIndex:
         self._current: Index | None = None
         self._tried: object = None
         """The version that was opened last, or could not be."""
+        self._retry_at = math.inf
+        """When that version is tried again, by `time.monotonic()`."""
         self._users: dict[int, int] = {}
         self._engine = engine
         self.problem: str | None = None
@@ -136,8 +143,12 @@ class ServedIndex:
             self._replace(self._version())
 
     def _replace(self, version: object) -> None:
-        self._tried = version
-        new = self._open()
+        self._tried, self._retry_at = version, math.inf
+        try:
+            new = self._open()
+        except EngineProblem:  # the engine may come back, without a change in the folder
+            self._retry_at = time.monotonic() + _RETRY
+            raise
         with self._lock:
             old, self._current = self._current, new
             unused = old is not None and old is not new and id(old) not in self._users
@@ -160,7 +171,11 @@ class ServedIndex:
             self._reopening.release()
 
     def _replaced(self) -> bool:
-        return self._current is None or self._version() not in (None, self._tried)
+        if self._current is None:
+            return True
+        version = self._version()
+        again = time.monotonic() >= self._retry_at
+        return version is not None and (version != self._tried or again)
 
     def _look(
         self, query: Query, depth: int, options: SearchOptions

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secondlook.errors import SecondlookError
+from secondlook.errors import CostLimitReached, RemoteProblem, SecondlookError
 from secondlook.remote.client import Usage
-from secondlook.remote.sender import RateLimitReached
+from secondlook.remote.sender import DeadlinePassed, RateLimitReached, Unanswered
 from secondlook.serve.breaker import Breaker
 from secondlook.serve.logs import LOGGER, note_sparingly
 from secondlook.serve.outcome import Outcome
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from secondlook.types import Pair
 
 _PATIENCE = 2.0
-"""Seconds after which silence is the service's fault, and not that of a client in a hurry."""
+"""Seconds after which silence is the service's fault, and not that of a client in a hurry. They
+count from when a request was sent: one that waits its turn says nothing of the service."""
 
 _POLL = 0.01
 """Seconds between two looks whether requests are still under way."""
@@ -101,28 +102,27 @@ class RemoteQueue:
         """The service's scores; the breaker is told how it went."""
         if not self.breaker.admit():
             raise _NotScored("the remote re-ranker keeps failing", "left alone")
-        began: float | None = None
+        unanswered = Unanswered()
 
         def ask() -> NDArray[np.float32]:
-            nonlocal began
-            began = time.monotonic()
-            return self.ranker.score(pairs, until=until)
+            return self.ranker.score(pairs, until=until, unanswered=unanswered)
 
         try:
             scores = await asyncio.wait_for(self._threads.run(ask), until - time.monotonic())
-        except TimeoutError as error:
-            if began is not None and time.monotonic() - began >= _PATIENCE:
+        except (TimeoutError, DeadlinePassed) as error:
+            if unanswered.seconds() >= _PATIENCE:
                 self.breaker.failed()
             else:
                 self.breaker.left()
             raise _NotScored("the remote re-ranker was late", "timeout") from error
-        except RateLimitReached as limit:  # the user's, which says nothing of the service
+        except (RateLimitReached, CostLimitReached) as limit:  # the user's, not the service's
             self.breaker.left()
-            note_sparingly("remote re-ranker not asked", "limit of requests per minute")
-            failure = "the limit of requests to the remote re-ranker is reached"
-            raise _NotScored(failure, type(limit).__name__) from limit
+            raise _over(limit) from limit
         except SecondlookError as error:
-            self.breaker.failed()
+            if isinstance(error, RemoteProblem):
+                self.breaker.failed()
+            else:
+                self.breaker.left()
             LOGGER.error("remote re-ranker failed", extra={"facts": {"problem": str(error)}})
             raise _NotScored("the remote re-ranker failed", type(error).__name__) from error
         except BaseException:
@@ -138,6 +138,8 @@ class RemoteQueue:
         """Come back when the last request is answered."""
         while self.waiting:
             await asyncio.sleep(_POLL)
+        self._threads.close()
+        self._looking_up.close()
         self.ranker.client.close()
 
     def _count(self, pairs: int) -> None:
@@ -155,6 +157,16 @@ class RemoteQueue:
             ("cost", self.metrics.remote_cost),
         ):
             counter.labels(self.name).inc(max(0.0, getattr(now, what) - getattr(before, what)))
+
+
+def _over(limit: RateLimitReached | CostLimitReached) -> _NotScored:
+    """A request was not sent because of a limit in the address."""
+    if isinstance(limit, CostLimitReached):
+        reason, what = "limit of cost", "what the remote re-ranker may cost"
+    else:
+        reason, what = "limit of requests per minute", "requests to the remote re-ranker"
+    note_sparingly("remote re-ranker not asked", reason)
+    return _NotScored(f"the limit of {what} is reached", type(limit).__name__)
 
 
 def _outcome(

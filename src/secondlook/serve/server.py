@@ -209,7 +209,9 @@ def _options(settings: ServerSettings) -> dict[str, Any]:
         "limit_concurrency": most,
         "timeout_keep_alive": 75,  # longer than most proxies keep an idle connection
         "timeout_graceful_shutdown": math.ceil(settings.limits.deadline) + _ENDING,
-        "forwarded_allow_ips": ",".join(settings.proxies) or None,
+        # else uvicorn believes X-Forwarded-For from this machine, or as FORWARDED_ALLOW_IPS says
+        "proxy_headers": bool(settings.proxies),
+        "forwarded_allow_ips": ",".join(settings.proxies),
     }
 
 

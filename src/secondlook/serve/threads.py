@@ -18,7 +18,8 @@ class Threads:
     """A fixed number of daemon threads. The standard library's pools are joined at exit."""
 
     def __init__(self, count: int) -> None:
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._count = count
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         for number in range(count):
             threading.Thread(target=self._serve, name=f"engine {number}", daemon=True).start()
 
@@ -47,6 +48,12 @@ class Threads:
         self._work.put(once)
         return await done
 
+    def close(self) -> None:
+        """The threads end, each after the work it is at; nothing may be asked of them any more."""
+        for _ in range(self._count):
+            self._work.put(None)
+
     def _serve(self) -> None:
-        while True:
-            self._work.get()()
+        while (work := self._work.get()) is not None:
+            work()
+            del work  # what it holds is not kept while the thread waits

@@ -127,14 +127,17 @@ def attach_index(
     >>> attached.index.retrieve(["red shoes"], k=10, filters=acme)  # doctest: +SKIP
     """
     from secondlook.data.durable import refuse_to_overwrite
+    from secondlook.retrieve.attached_settings import refuse_no_name
     from secondlook.retrieve.attached_watch import card_of
     from secondlook.retrieve.folder import CARD, write_card
     from secondlook.retrieve.search_index import SearchIndex
-    from secondlook.retrieve.vector_files import FOLDER
+    from secondlook.retrieve.vector_files import is_of_vectors
 
+    refuse_no_name(index)
     target = Path(folder)
     refuse_to_overwrite(target / CARD, replace=replace)
-    if target.is_dir() and any(path.name not in (CARD, FOLDER) for path in target.iterdir()):
+    there = target.iterdir() if target.is_dir() else ()
+    if any(path.name != CARD and not is_of_vectors(path) for path in there):
         raise IndexProblem(f"{target} holds something else; name another folder")
     given = {
         "name": index,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from secondlook.evaluate.bakeoff import Contest, Contestant, Cost, Speed
     from secondlook.progress import Progress, ProgressCallback
-    from secondlook.retrieve.engines import Engine
+    from secondlook.retrieve import Index
     from secondlook.score.counting import CountingRanker
     from secondlook.types import Qrels, Query, Ranking
 
@@ -98,10 +98,11 @@ def bakeoff(
     """Find out which re-ranker is best on judged queries, how surely, how fast and at what price.
 
     Each re-ranker, a folder, a hub id or the address of a rerank API, re-ranks the first `depth`
-    candidates of every judged query, one query at a time: those that the index finds, or those of
-    a `run`. All pairs of runs, the first stage among them, are tested by Fisher's randomisation
-    test, Holm-adjusted over all pairs and measures; the best is that of the highest first measure.
-    Costs are by the price in an address, or by `machine_price`, what this machine costs an hour.
+    candidates of every judged query, one query at a time: those that the index finds, searched as
+    it was tuned to be (hybrid if it has vectors and was not tuned), or those of a `run`. All pairs
+    of runs, the first stage among them, are tested by Fisher's randomisation test, Holm-adjusted
+    over all pairs and measures; the best is that of the highest first measure. Costs are by the
+    price in an address, or by `machine_price`, what this machine costs an hour.
 
     The report is one HTML file, `output`; the runs stand in a folder beside it. After an
     interruption the same call resumes, and a run that is there is not made again.
@@ -121,7 +122,7 @@ def bakeoff(
     from secondlook.evaluate.bakeoff_page import bakeoff_page  # says now if plots cannot be drawn
     from secondlook.evaluate.compare import require_alpha
     from secondlook.evaluate.measures import parse_measure
-    from secondlook.retrieve import open_index
+    from secondlook.workflows.open_index import open_index
 
     if not rankers:
         raise WrongArgument("give at least one re-ranker to compare with the first stage")
@@ -132,7 +133,8 @@ def bakeoff(
     reported, target = as_progress(progress), Path(output)
     folder = target.with_name(f"{target.stem}.runs")
     folder.mkdir(parents=True, exist_ok=True)
-    judged, engine = read_qrels(str(qrels)), open_index(Path(index))
+    judged = read_qrels(str(qrels))
+    engine = open_index(index, by=None if run is None else "bm25").engine  # a run: texts only
     texts = _judged_queries(str(queries), judged)
     first, took = _first_stage(engine, texts, run, depth, reported)
     write_run(folder / "first-stage.trec", first)
@@ -152,7 +154,7 @@ def bakeoff(
     command = _command(
         qrels, index, queries, rankers, output, run, depth, measures, alpha, machine_price, seed
     )
-    facts = _facts(engine, first, depth, machine_price, load)
+    facts = _facts(engine, run, first, depth, machine_price, load)
     write_at_once(target, bakeoff_page(found, facts, command))
     return BakeoffResult(target, folder, found, spent)
 
@@ -161,7 +163,7 @@ def bakeoff(
 class _Job:
     """What every re-ranker is given."""
 
-    engine: Engine
+    engine: Index
     queries: Mapping[str, Query]
     candidates: Sequence[Ranking]
     folder: Path
@@ -191,7 +193,7 @@ def _judged_queries(source: str, judged: Qrels) -> dict[str, Query]:
 
 
 def _first_stage(
-    engine: Engine,
+    engine: Index,
     queries: Mapping[str, Query],
     run: str | Path | None,
     depth: int,
@@ -333,7 +335,8 @@ def _names(rankers: Sequence[str | Path]) -> list[str]:
 
 
 def _facts(
-    engine: Engine,
+    engine: Index,
+    run: str | Path | None,
     candidates: Sequence[Ranking],
     depth: int,
     machine_price: float | None,
@@ -343,12 +346,14 @@ def _facts(
 
     from secondlook.scale.machine import cpuinfo, processor
     from secondlook.score.cores import threads
+    from secondlook.workflows.open_index import first_stage_name
 
     pairs = sum(len(ranking.hits) for ranking in candidates)
     facts = [
         ("date", datetime.now(UTC).date().isoformat()),
         ("machine", f"{processor(cpuinfo())['name']}, {threads():g} cores"),
         ("index", f"{engine.card.engine}, {engine.card.documents:,} documents"),
+        ("first stage", first_stage_name(engine) if run is None else f"the run {run}"),
         ("queries", f"{len(candidates):,}, up to {depth:,} candidates each, {pairs:,} pairs"),
     ]
     if load is not None:

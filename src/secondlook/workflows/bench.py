@@ -11,6 +11,8 @@ from secondlook.progress import as_progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Literal
+    from urllib.error import HTTPError
+    from urllib.request import OpenerDirector
 
     from secondlook.progress import Progress, ProgressCallback
     from secondlook.scale.bench import Bench, Engine, FirstLook
@@ -40,9 +42,10 @@ def bench(
     Of a remote re-ranker, requests of 1, 10 and 50 documents are timed, which its service may bill.
 
     `engine` names back ends and precisions, as in "onnx int8" (default: every export, or torch).
-    With `index` and `queries`, first-stage retrieval of `depth` candidates is timed, too; with the
-    `url` of a running server of this re-ranker, also what HTTP adds (an API key is read from
-    SECONDLOOK_API_KEY). Run nothing else on the machine meanwhile.
+    With `index` and `queries`, retrieval of `depth` candidates by BM25 is timed, too (also where
+    the index has vectors: a plan adds the time for these, which grows otherwise with the corpus);
+    with the `url` of a running server of this re-ranker, also what HTTP adds (an API key is read
+    from SECONDLOOK_API_KEY). Run nothing else on the machine meanwhile.
     """
     from datetime import UTC, datetime
 
@@ -67,6 +70,8 @@ def bench(
             write_at_once(Path(output), remote.to_json())
         return remote
     kinds = {name: back_end_of(name) for name in engine}
+    if url is not None:
+        _refuse_unusable(url)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     folder = locate(str(ranker))
     alone, busy = _requests(folder, url) if url else (None, 0.0)
@@ -138,8 +143,9 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
     """Seconds that HTTP adds to a request of one document, and to each of many at once."""
     import json
     from concurrent.futures import ThreadPoolExecutor
-    from urllib.error import HTTPError, URLError
-    from urllib.request import Request, urlopen
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import Request
 
     from secondlook.errors import EngineProblem
     from secondlook.scale.bench import pair_of, time_server
@@ -147,7 +153,7 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
 
     ranker = Ranker.load(folder)
     query, document = pair_of(ranker, 64)
-    key = os.environ.get("SECONDLOOK_API_KEY")
+    key, opener = _key(), _opener()
     headers = {"content-type": "application/json"}
     headers |= {"authorization": f"Bearer {key}"} if key else {}
 
@@ -159,17 +165,15 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
             headers,
         )
         try:
-            with urlopen(request, timeout=60) as answer:  # noqa: S310
+            with opener.open(request, timeout=60) as answer:
                 answer.read()
         except HTTPError as refusal:
             refusal.close()
+            raise EngineProblem(f"{url} {_refused(refusal)}") from refusal
+        except (OSError, HTTPException, ValueError) as error:
             raise EngineProblem(
-                f"{url} refused the request: {refusal}; is it a secondlook server? Its API key is "
-                "read from SECONDLOOK_API_KEY"
-            ) from refusal
-        except URLError as error:
-            raise EngineProblem(
-                f"{url} did not answer: {error.reason}; is the server running?"
+                f"{url} did not answer: {getattr(error, 'reason', error)}; is the server running, "
+                "and is that its address?"
             ) from error
 
     def send(requests: int, documents: int) -> None:
@@ -177,6 +181,60 @@ def _requests(folder: Path, url: str) -> tuple[float, float]:
             list(pool.map(send_one, [documents] * requests))
 
     return time_server(send, ranker, (query, document), _DOCUMENTS)
+
+
+def _refuse_unusable(url: str) -> None:
+    """Raise WrongArgument before anything is timed, where no server can have this address."""
+    from urllib.parse import urlsplit
+
+    from secondlook.errors import WrongArgument
+
+    try:
+        address = urlsplit(url)
+        usable = address.scheme in ("http", "https") and address.hostname is not None
+    except ValueError:
+        usable = False
+    if not usable:
+        raise WrongArgument(
+            f"{url!r} is not the address of a server; give `url` as http://localhost:8000"
+        )
+
+
+def _key() -> str:
+    """The API key, without the space around it; empty where none is set."""
+    from secondlook.errors import WrongArgument
+
+    key = os.environ.get("SECONDLOOK_API_KEY", "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise WrongArgument(
+            "the environment variable SECONDLOOK_API_KEY holds no API key: keys are of printable "
+            "ASCII characters; copy it anew"
+        )
+    return key
+
+
+def _opener() -> OpenerDirector:
+    """Sends requests to the host that the user named and no other: they hold the API key."""
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class NoRedirects(HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            """None: the answer is then an HTTPError, as any refusal."""
+
+    return build_opener(NoRedirects)
+
+
+def _refused(refusal: HTTPError) -> str:
+    """What the server did instead of scoring, and what to do."""
+    if 300 <= refusal.code < 400:
+        return (
+            f"redirects to {refusal.headers.get('location')!r}; an API key is not sent to another "
+            "address than the one given: if that is your server, give it as `url`"
+        )
+    return (
+        f"refused the request: {refusal}; is it a secondlook server? Its API key is read from "
+        "SECONDLOOK_API_KEY"
+    )
 
 
 def _first_stage(index: Path, queries: str, depth: int) -> FirstLook:

@@ -65,11 +65,15 @@ def clicks(
     `log_format` is jsonl, tsv, or one that an installed package adds; `auto` tells the first two
     apart. `eta` is the position bias, by default estimated from the log. A document is relevant
     from this corrected click rate on, and is judged if it was examined at least `looks` times.
+
+    Queries and judgments that were made before are replaced; queries that were added to them, and
+    other files of judgments, stay. Raises Unwritable where those of `output` are people's.
     """
     from secondlook.data.clicks import read_clicks
-    from secondlook.data.origin import write_made
+    from secondlook.data.origin import refuse_to_overwrite_judged, write_made
     from secondlook.train.clicks import ClickSettings, Tally, judge
 
+    refuse_to_overwrite_judged(Path(output))
     read = read_clicks(Path(log), log_format)
     impressions = as_progress(progress).track(read, "reading", "impressions")
     tally = Tally.of(impressions)

@@ -57,13 +57,14 @@ def expand(
     """Write the corpus with `count` predicted queries beside each text, to be indexed with it.
 
     With `ranker`, only the share `keep` of all queries that it scores best is kept
-    (Doc2Query--). Interrupted, the same call goes on. With `ray`, an address or "local", workers
-    of that cluster process parts of the corpus.
+    (Doc2Query--). Predicted queries that the corpus already has stay beside the new ones; term
+    weights are refused, since an index goes by them alone. Interrupted, the same call goes on. With
+    `ray`, an address or "local", workers of that cluster process parts of the corpus.
     """
     from secondlook.data.durable import refuse_to_overwrite
     from secondlook.model.checkpoint import files_fingerprint, open_checkpoint
     from secondlook.model.doc2query import locate_expander
-    from secondlook.retrieve.expand import best
+    from secondlook.retrieve.expand import best, unweighed
     from secondlook.scale.documents import expanding
     from secondlook.workflows.first_stage import CorpusCopy
 
@@ -78,7 +79,7 @@ def expand(
     }
     scorer = None if judge is None else str(judge.absolute())
     tools = partial(expanding, str(model.absolute()), scorer, count, top_k, seed, device)
-    copy = CorpusCopy(corpus, corpus_format, target, made_with, tools, _AT_ONCE, ray)
+    copy = CorpusCopy(corpus, corpus_format, target, made_with, tools, _AT_ONCE, ray, unweighed)
     documents = copy.write("expanding", lambda rows: best(rows, keep), as_progress(progress))
     return ExpandResult(target, documents, count)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from secondlook.progress import Progress
     from secondlook.scale.documents import Rows
     from secondlook.train.phase import Place
+    from secondlook.types import Document
 
     Every = Callable[[], Iterator[str]]
     """Gives the rows that were made of all documents, in their order; may be called again."""
@@ -36,6 +37,8 @@ class CorpusCopy:
     at_once: int
     """Documents."""
     ray: str | None
+    checked: Callable[[Iterable[Document]], Iterable[Document]] = iter
+    """Gives the documents on; raises where they are not to be worked on, before any is."""
 
     def write(
         self, doing: str, finished: Callable[[Every], Iterable[str]], progress: Progress
@@ -48,7 +51,8 @@ class CorpusCopy:
         from secondlook.scale.documents import made
         from secondlook.workflows.documents import documents_of
 
-        fingerprint = Fingerprint.of(documents_of(self.corpus, progress, self.corpus_format))
+        given = documents_of(self.corpus, progress, self.corpus_format)
+        fingerprint = Fingerprint.of(self.checked(given))
         job = {"corpus": fingerprint.digest(), **self.made_with}
         again = documents_of(self.corpus, None, self.corpus_format)
         with progress.counting(doing, "documents", fingerprint.documents) as advance:

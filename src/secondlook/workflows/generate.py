@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve import Index
     from secondlook.train.generate import GeneratedQuery
     from secondlook.types import Document, Query, Ranking
 
@@ -61,27 +62,37 @@ def generate(
     """Write queries and judgments in BEIR's layout: generated from passages drawn at random.
 
     `expander` writes `count` queries for each passage; a query is kept if the search finds its
-    passage in the top `within`. The search is that of `index`, with `ranker` also re-ranked. All
-    queries are listed in generated.jsonl. Interrupted, the same call resumes. Raises
-    SecondlookError where none is kept.
+    passage in the top `within`. The search is that of `index`, by words, vectors or both as it was
+    tuned to be, with `ranker` also re-ranked. All queries are listed in generated.jsonl.
+    Interrupted, the same call resumes. Raises SecondlookError where none is kept.
+
+    Queries and judgments that were made before are replaced; queries that were added to them, and
+    other files of judgments, stay. Raises Unwritable where those of `output` are people's.
     """
-    from secondlook.data.origin import write_made
+    from secondlook.data.origin import refuse_to_overwrite_judged, write_made
     from secondlook.errors import SecondlookError
     from secondlook.model.checkpoint import base_name, files_fingerprint, locate
     from secondlook.model.doc2query import load_expander
     from secondlook.score.predicted_queries import PredictedQueries
     from secondlook.train.generate import retrieving_their_passage, sampled
     from secondlook.workflows.documents import documents_of
+    from secondlook.workflows.open_index import (
+        first_stage_fingerprint,
+        first_stage_name,
+        open_index,
+    )
 
     reported, folder, generator = as_progress(progress), Path(output), str(expander)
+    refuse_to_overwrite_judged(folder)
     second = None if ranker is None else str(ranker)
     with reported.busy("loading the models"):
-        search, corpus_fingerprint = _search(Path(index), second, within)
+        engine = open_index(index).engine
+        search = _search(engine, second, within)
         ask = PredictedQueries(load_expander(generator), count, top_k=10, seed=seed, device=device)
     chosen = sampled(documents_of(corpus, reported), passages, seed)
     folder.mkdir(parents=True, exist_ok=True)
     job = {
-        "index": corpus_fingerprint,
+        "index": engine.card.fingerprint + first_stage_fingerprint(engine),
         "passages": [document.id for document in chosen],
         "models": [files_fingerprint(locate(name)) for name in (generator, second) if name],
         "draw": [count, within, seed],
@@ -94,10 +105,10 @@ def generate(
             f"none of {len(generated):,} generated queries retrieved its passage in the top "
             f"{within}; {listed} lists them: raise `within`, or use a better `expander`"
         )
-    looks = "BM25" if second is None else f"BM25 and {base_name(second)}"
+    reranked = "" if second is None else f", re-ranked by {base_name(second)}"
     origin = (
         f"generated queries: {len(queries):,} of {len(generated):,} by {base_name(generator)}, "
-        f"those whose passage {looks} ranks in the top {within}"
+        f"those whose passage is in the top {within} of {first_stage_name(engine)}{reranked}"
     )
     write_made(folder, queries, qrels, origin)
     return GenerateResult(folder, len(queries), len(generated), origin)
@@ -130,16 +141,14 @@ def _generated(
 
 
 def _search(
-    index: Path, ranker: str | None, within: int
-) -> tuple[Callable[[Sequence[Query]], list[Ranking]], str]:
-    """Queries in, the best hits of one look or of both out; and the corpus they are from."""
+    engine: Index, ranker: str | None, within: int
+) -> Callable[[Sequence[Query]], list[Ranking]]:
+    """Queries in, the best hits of the first stage or of re-ranking out."""
     from secondlook.rank import Searcher
-    from secondlook.retrieve import open_index
     from secondlook.score.ranker import Ranker
 
-    engine = open_index(index)
     if ranker is None:
-        return partial(engine.retrieve, k=within), engine.card.fingerprint
+        return partial(engine.retrieve, k=within)
     second = Ranker.load(ranker)
     searcher = Searcher(engine, engine, second, second.fusion)
-    return partial(searcher.search, k=within), engine.card.fingerprint
+    return partial(searcher.search, k=within)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from secondlook.data import CorpusStore
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve import Index
     from secondlook.train.groups import Group
     from secondlook.train.mine import Counts, MineSettings
     from secondlook.types import Corpus, Qrels, Query, Ranking, Retriever
@@ -42,8 +43,9 @@ def mine(
 ) -> Counts:
     """Write training groups: queries with positives and hard negatives, texts included.
 
-    `corpus` is an index folder, or a corpus. Candidates come from `run`, or from the index: of
-    those at `ranks` (first and last), so many `negatives` are drawn; `keep_all` keeps them all, for
+    `corpus` is an index folder, or a corpus. Candidates come from `run`, or from the index,
+    searched as it was tuned to be (hybrid if it has vectors and was not tuned): of those at
+    `ranks` (first and last), so many `negatives` are drawn; `keep_all` keeps them all, for
     validation. `random` negatives more come from the whole corpus; `judged` adds all documents
     judged not relevant. `add_positives` adds positives that are not among the candidates (None:
     unless all are kept). `ray` is the address of a Ray cluster, or "local". Gives what was counted.
@@ -113,11 +115,11 @@ def _here(job: _Job) -> Counts:
         groups = job.progress.track(
             miner.groups(rankings), "mining", "queries", total=len(job.queries)
         )
-        _write(job, groups, texts.fingerprint)
+        _write(job, groups, texts.about)
     return miner.counts
 
 
-def _write(job: _Job, groups: Iterable[Group], fingerprint: str) -> None:
+def _write(job: _Job, groups: Iterable[Group], about: Mapping[str, str]) -> None:
     """Raises SecondlookError where there is none."""
     from secondlook.errors import SecondlookError
     from secondlook.train.groups import write_groups
@@ -131,7 +133,7 @@ def _write(job: _Job, groups: Iterable[Group], fingerprint: str) -> None:
             f"ranks {begin} to {end}. Look whether the judgments are of this corpus, and whether "
             "the index has its language (secondlook index --language)"
         )
-    write_groups(job.output, chain([first], rest), about={"corpus": fingerprint, **job.about})
+    write_groups(job.output, chain([first], rest), about={**about, **job.about})
 
 
 def _on_ray(job: _Job, address: str) -> Counts:
@@ -140,11 +142,12 @@ def _on_ray(job: _Job, address: str) -> Counts:
     from hashlib import sha256
 
     from secondlook.errors import SecondlookError
-    from secondlook.retrieve.folder import CARD, read_card
+    from secondlook.retrieve.folder import CARD
     from secondlook.scale.mine import mined, miner
     from secondlook.scale.parts import Parts
     from secondlook.scale.ray_job import run
     from secondlook.train.mine import Counts
+    from secondlook.workflows.open_index import first_stage_fingerprint, searched_by
 
     index = Path(job.corpus).absolute()
     if not (index / CARD).is_file():
@@ -152,19 +155,22 @@ def _on_ray(job: _Job, address: str) -> Counts:
             f"the workers of a Ray cluster open an index folder, and {job.corpus} is not one; "
             f"create it with: secondlook index {job.corpus} my.index"
         )
-    fingerprint = read_card(index).fingerprint
+    engine = _opened(job)
+    about = _about(job, engine)
     digest = sha256()
     for part in _work(job, Counts()):
         digest.update(part.encode() + b"\n")
-    made_of = {"corpus": fingerprint, "work": digest.hexdigest(), **job.about}
+    first_stage = first_stage_fingerprint(engine)
+    made_of = {**about, "work": digest.hexdigest(), "candidates": first_stage, **job.about}
     parts, counts = Parts(job.output, made_of), Counts()
     count = parts.give(_work(job, counts))
     missing = parts.missing(count)
     with job.progress.counting("mining", "queries", len(job.queries)) as advance:
         advance(_AT_ONCE * (count - len(missing)))
-        run(address, missing, partial(miner, index, job.settings), advance=advance)
+        tools = partial(miner, index, job.settings, searched_by(engine))
+        run(address, missing, tools, advance=advance)
     groups = mined(parts.results(count), counts)
-    _write(job, groups, fingerprint)
+    _write(job, groups, about)
     parts.remove()
     return counts
 
@@ -190,7 +196,7 @@ class _Texts:
     """The corpus as it was given, and what can be done with it."""
 
     corpus: Corpus
-    fingerprint: str
+    about: Mapping[str, str]
     engine: Retriever | None
     pool: CorpusStore | None
 
@@ -200,18 +206,33 @@ def _texts(job: _Job) -> Iterator[_Texts]:
     from tempfile import TemporaryDirectory
 
     from secondlook.data import CorpusStore, read_corpus
-    from secondlook.retrieve import open_index
     from secondlook.retrieve.folder import CARD
+    from secondlook.scale.mine import store_of
 
     source = job.corpus
     if (Path(source) / CARD).is_file():
-        index = open_index(Path(source))
-        yield _Texts(index, index.card.fingerprint, index, getattr(index, "store", None))
+        engine = _opened(job)
+        yield _Texts(engine, _about(job, engine), engine, store_of(engine))
         return
     with TemporaryDirectory() as folder:  # a corpus is read in order, and mined in none
         documents = job.progress.track(read_corpus(source), "reading", "documents")
         with CorpusStore.build(Path(folder) / "corpus.sqlite", documents) as store:
-            yield _Texts(store, store.fingerprint, None, store)
+            yield _Texts(store, {"corpus": store.fingerprint}, None, store)
+
+
+def _opened(job: _Job) -> Index:
+    """The index; where a run has the candidates, only texts are asked of it."""
+    from secondlook.workflows.open_index import open_index
+
+    return open_index(job.corpus, by=None if job.run is None else "bm25").engine
+
+
+def _about(job: _Job, engine: Index) -> dict[str, str]:
+    """Its documents and, where vectors found candidates, what it was searched by."""
+    from secondlook.workflows.open_index import searched_by
+
+    about, by = {"corpus": engine.card.fingerprint}, searched_by(engine)
+    return about if by == "bm25" else {**about, "first stage": by}
 
 
 def _candidates(

@@ -149,11 +149,16 @@ def plan(
     rate = number(str(qps))
     if rate < 1:
         raise SecondlookError(f"a load of {str(qps)!r} must be at least one query per second")
+    allowed, passages = seconds(p99), count(str(corpus))
+    if allowed <= 0:
+        raise SecondlookError(f"a p99 of {p99!r} must be longer than no time, as in 150ms")
+    if passages < 1:
+        raise SecondlookError(f"a corpus of {str(corpus)!r} must hold at least one passage")
     demand = Demand(
         rate,
         candidates,
-        seconds(p99),
-        count(str(corpus)),
+        allowed,
+        passages,
         length=length,
         cached=cached,
         train_pairs=count(str(train_pairs)),

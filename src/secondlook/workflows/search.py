@@ -110,17 +110,15 @@ def search(
     hybrid where it has vectors and was not tuned. `options` are filters, parameters and routing
     for an attached index.
     """
-    from secondlook.retrieve.hybrid import HybridIndex
     from secondlook.retrieve.search_options import SearchOptions, searched_with
     from secondlook.types import Query
-    from secondlook.workflows.open_index import open_index
+    from secondlook.workflows.open_index import open_index, searched_by
 
     engine = searched_with(open_index(index, by=by).engine, options or SearchOptions())
     asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    went_by = engine.choice.by if isinstance(engine, HybridIndex) else "bm25"
-    result = SearchResult(query, top, None, engine.card.analyzer, went_by)
+    result = SearchResult(query, top, None, engine.card.analyzer, searched_by(engine))
     if ranker is None:
         return result
     reranked, advice = _reranked(ranker, asked, first, engine, k, depth)

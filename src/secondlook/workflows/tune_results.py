@@ -122,11 +122,13 @@ def write_fused(tuning: Tuning) -> None:
 
 def write_report(tuning: Tuning) -> None:
     """The page, and the experiment that it is made of."""
+    import tomlkit
+
     from secondlook.data.durable import write_at_once
     from secondlook.workflows.report import report
 
     experiment = tuning.results / "experiment.toml"
-    lines = {
+    named = {
         "title": "Does the tuned ranker help?",
         "qrels": [str(tuning.used("tested").resolve())],
         "queries": [str(tuning.queries.resolve())],
@@ -139,9 +141,8 @@ def write_report(tuning: Tuning) -> None:
         "commands": [command(tuning)],
     }
     if not _is_untuned(tuning):
-        lines["untuned"] = [str(whole_documents(tuning, "untuned", "tested").resolve())]
-    # JSON's strings and lists of strings are TOML's too
-    write_at_once(experiment, "".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
+        named["untuned"] = [str(whole_documents(tuning, "untuned", "tested").resolve())]
+    write_at_once(experiment, tomlkit.dumps(named))
     if not tuning.report.exists():
         tuning.progress.say(report(experiment, tuning.report).summary())
 

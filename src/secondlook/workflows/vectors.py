@@ -141,6 +141,7 @@ def make_vectors(
     Those of an attached index may change at any time: they are always encoded anew.
     """
     from secondlook.retrieve.vector_files import FOLDER, has_vectors, read_vector_card
+    from secondlook.retrieve.vector_graph import refuse_without_library
     from secondlook.score.encoder_copy import identity
 
     live = engine.card.engine == "attached"
@@ -150,6 +151,7 @@ def make_vectors(
         same = made_of == (identity(ranker), precision, engine.card.fingerprint)
         if same and (card.state_tokens or not states):
             return VectorsResult(index, card, 0)
+    refuse_without_library(engine.card.documents)
     writer, encoder, cut = encode_corpus(
         index,
         engine.card.fingerprint,
@@ -346,7 +348,8 @@ def _finish(
             given = rows, writer.folder, precision, encoder.dimension, advance
             graphs = build_graphs(*given, threads=threads())
     card = _card(writer, encoder, corpus, ranker, precision).model_copy(update={"graphs": graphs})
-    writer.finish(card)
+    with progress.busy("taking digests of the vectors"):
+        writer.finish(card)
     return card
 
 
