@@ -60,6 +60,22 @@ CONFIGS = {
 FAMILIES = tuple(CONFIGS)
 
 
+_ENDS = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 3}
+_T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+_BART = {
+    "d_model": 32,
+    "max_position_embeddings": 80,
+    **{f"{half}_layers": 2 for half in ("encoder", "decoder")},
+    **{f"{half}_ffn_dim": 48 for half in ("encoder", "decoder")},
+    **{f"{half}_attention_heads": 4 for half in ("encoder", "decoder")},
+    **{f"{part}dropout": 0.1 for part in ("", "attention_", "activation_")},
+}
+ENCODER_DECODERS = {
+    "bart": lambda: transformers.BartConfig(vocab_size=SIZE, bos_token_id=2, **_BART, **_ENDS),
+    "t5": lambda: transformers.T5Config(vocab_size=SIZE, **_T5, **_ENDS),
+}
+
+
 def config(family: str, **changes: object) -> PreTrainedConfig:
     """A small configuration whose random weights are large enough for scores to differ."""
     made = CONFIGS[family]()
@@ -72,6 +88,14 @@ def config(family: str, **changes: object) -> PreTrainedConfig:
 def classifier(family: str = "bert", *, logits: int = 1, seed: int = 0) -> PreTrainedModel:
     torch.manual_seed(seed)
     made = config(family, num_labels=logits)
+    return transformers.AutoModelForSequenceClassification.from_config(made).eval()
+
+
+def encoder_decoder(family: str) -> PreTrainedModel:
+    """A classifier whose encoder and decoder share the embeddings of words."""
+    torch.manual_seed(0)
+    made = ENCODER_DECODERS[family]()
+    made.num_labels = 1
     return transformers.AutoModelForSequenceClassification.from_config(made).eval()
 
 

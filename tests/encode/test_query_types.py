@@ -87,6 +87,30 @@ def test_labelled_files_of_either_layout_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        (b"type\tquery\nNUM\thow many\n\n", "how many"),
+        (b"type\tquery\n\nNUM\thow many", "how many"),
+        (b"\xef\xbb\xbftype\tquery\nNUM\thow many\n", "how many"),
+        (b"type\tquery\r\nNUM\thow many\r\n", "how many"),
+        (b"type\tquery\nNUM\t" + b"how " * 50_000 + b"\n", "how " * 50_000),
+    ],
+    ids=["blank last line", "blank line", "byte order mark", "CRLF", "long"],
+)
+def test_blank_lines_byte_order_marks_and_long_queries_are_read(tmp_path, content, query):
+    path = tmp_path / "labelled.tsv"
+    path.write_bytes(content)
+    assert read_labelled(path) == [(query, "NUM")]
+
+
+def test_a_file_that_is_not_utf_8_is_refused_with_the_line(tmp_path):
+    path = tmp_path / "labelled.tsv"
+    path.write_bytes("type\tquery\nNUM\thow many\nLOC\twhich café\n".encode("latin-1"))
+    with pytest.raises(MalformedInput, match=":3: is not UTF-8"):
+        read_labelled(path)
+
+
+@pytest.mark.parametrize(
     ("content", "problem"),
     [
         ("", ":1: the first line"),

@@ -73,3 +73,30 @@ def test_its_files_travel_with_it(tmp_path):
         "1_Pooling/config.json",
     }
     assert all((folder / name).read_bytes() == content for name, content in files.items())
+
+
+@pytest.mark.parametrize("path", ["../victim", "/etc", "1_Pooling/..", 1])
+def test_a_module_outside_of_the_folder_is_refused(tmp_path, path):
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "config.json").write_text('{"pooling_mode": "mean"}')
+    (tmp_path / "model").mkdir()
+    elsewhere = POOLING | {"path": path}
+    folder = folder_with(tmp_path / "model", {}, modules=(TRANSFORMER, elsewhere))
+    with pytest.raises(CheckpointProblem, match="no folder of the model"):
+        read_biencoder(folder)
+
+
+def test_a_pooling_module_without_a_folder_is_read_from_the_models_own(tmp_path):
+    folder = folder_with(tmp_path, {}, modules=(TRANSFORMER, POOLING | {"path": ""}))
+    (folder / "config.json").write_text('{"pooling_mode": "cls"}')
+    read = read_biencoder(folder)
+    assert read.pooling == "cls"
+    assert "config.json" in read.files
+
+
+@pytest.mark.parametrize("text", ["{not json", "{}x", '["Pooling"]', '[{"path": "1_Pooling"}]'])
+def test_a_damaged_list_of_modules_is_named(tmp_path, text):
+    folder = folder_with(tmp_path, {"pooling_mode": "mean"})
+    (folder / "modules.json").write_text(text)
+    with pytest.raises(CheckpointProblem, match=r"modules\.json is no"):
+        read_biencoder(folder)

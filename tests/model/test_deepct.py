@@ -62,7 +62,11 @@ def test_what_is_no_weigher_or_unsafe_is_refused(tmp_path):
     with pytest.raises(CheckpointProblem, match="weigh train"):
         load_weigher(base)
     save_weigher(new_weigher(base, 64), tmp_path / "weigher")
-    (tmp_path / "weigher" / "weigher.safetensors").unlink()
+    head = tmp_path / "weigher" / "weigher.safetensors"
+    head.write_bytes(head.read_bytes()[:20])
+    with pytest.raises(CheckpointProblem, match="damaged"):
+        load_weigher(tmp_path / "weigher")
+    head.unlink()
     with pytest.raises(CheckpointProblem, match="fetch all of it"):
         load_weigher(tmp_path / "weigher")
     (tmp_path / "weigher" / "model.safetensors").rename(tmp_path / "weigher" / "pytorch_model.bin")

@@ -13,8 +13,15 @@ import tiny
 from secondlook.errors import CheckpointProblem, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
 from secondlook.model.joint import Joint
-from secondlook.model.network import Model, load_model, new_joint, new_warm, save_model
-from secondlook.model.settings import Phase
+from secondlook.model.network import (
+    Model,
+    load_model,
+    new_frozen,
+    new_joint,
+    new_warm,
+    save_model,
+)
+from secondlook.model.settings import FrozenSettings, FusionSettings, Phase, PlattCalibration
 from secondlook.model.warm import Warm
 
 
@@ -116,12 +123,15 @@ def test_the_card_tells_gates_and_whether_a_gain_is_within_the_noise(bare, tmp_p
     assert "a gain within the noise" in card
 
 
-def test_a_warm_ranker_without_that_file_is_refused(bare, tmp_path):
+def test_a_warm_ranker_without_that_file_or_with_half_of_it_is_refused(bare, tmp_path):
     save_model(new_warm(bare), tmp_path / "ranker")
     extra = tmp_path / "ranker" / "secondlook.safetensors"
     weights = load_file(extra)
     save_file({"alpha": weights["alpha"]}, extra)
     with pytest.raises(CheckpointProblem, match=r"secondlook\.safetensors is missing, or of"):
+        load_model(tmp_path / "ranker")
+    extra.write_bytes(extra.read_bytes()[:20])
+    with pytest.raises(CheckpointProblem, match=r"secondlook\.safetensors is damaged"):
         load_model(tmp_path / "ranker")
     extra.unlink()
     with pytest.raises(CheckpointProblem, match=r"secondlook\.safetensors is missing, or of"):
@@ -282,6 +292,37 @@ def test_the_two_forms_are_told_apart(bare, tmp_path):
     assert isinstance(new_joint(bare).network, Joint)
     with pytest.raises(CheckpointProblem, match="of the warm form"):
         new_joint(tmp_path / "warm")
+
+
+@pytest.mark.parametrize("encode", [{"strm": True}, {"max_length": 12}, {"markers": {}}])
+def test_a_fit_to_other_scores_is_not_kept_where_pairs_are_read_otherwise(tmp_path, encode):
+    fits = {
+        "calibration": PlattCalibration(slope=2.0, intercept=-1.0),
+        "fusion": FusionSettings(weight=0.4),
+    }
+    made = load_model(tiny.save(tiny.classifier(), tmp_path / "plain"))
+    settings = made.settings.model_copy(update=fits)
+    save_model(replace(made, settings=settings), tmp_path / "base")
+    changed = new_joint(tmp_path / "base", encode).settings
+    assert (changed.calibration, changed.fusion) == (None, None)
+    as_it_was = {"max_length": settings.encode.max_length}
+    for same in (None, as_it_was):
+        assert new_joint(tmp_path / "base", same).settings == settings
+
+
+def frozen(base):
+    made = new_frozen(new_joint(base), FrozenSettings(hidden=4))
+    return replace(made, settings=made.settings.model_copy(update={"trained": True}))
+
+
+@pytest.mark.parametrize(("make", "form"), [(new_warm, "warm"), (frozen, "frozen")])
+def test_no_warm_ranker_is_made_of_a_ranker_which_would_lose_its_training(
+    bare, tmp_path, make, form
+):
+    save_model(make(bare), tmp_path / "ranker")
+    with pytest.raises(CheckpointProblem, match=f"of the {form} form already.*its base, bare"):
+        new_warm(tmp_path / "ranker")
+    assert load_model(tmp_path / "ranker").settings.form == form
 
 
 def test_without_torch_it_says_what_to_install():

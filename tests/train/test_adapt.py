@@ -60,6 +60,14 @@ def test_sentences_are_kept_by_document(tmp_path):
     assert again.fingerprint == kept.fingerprint
 
 
+def test_special_tokens_that_a_text_spells_out_are_text(tmp_path):
+    tokenizer = tiny.tokenizer()
+    kept = Sentences.store(tmp_path, [Document("d", "a [SEP] is a [MASK]")], tokenizer)
+    ids = set(kept.tokens(0, 1).ids.tolist())
+    assert not ids & {tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]", "[MASK]")}
+    assert tokenizer.encode("[SEP]", add_special_tokens=False).tokens == ["[SEP]"]  # as it was
+
+
 def test_an_example_is_two_parts_of_which_the_second_follows_or_not(tmp_path):
     made = recital(tmp_path)
     own = made.sentences.of(2)

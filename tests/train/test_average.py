@@ -9,9 +9,12 @@ from torch import nn
 from secondlook.progress import Unwatched
 from secondlook.train import ranking
 from secondlook.train.average import Average
+from secondlook.train.groups import Groups
 from secondlook.train.losses.listwise import Listwise
 from secondlook.train.phase import Place, TrainData
+from secondlook.train.ranker import ranker_of
 from secondlook.train.states import whole
+from secondlook.train.validation import Validation
 
 SETTINGS = Listwise(
     batch=10,
@@ -96,6 +99,16 @@ def test_the_mean_is_another_ranker_than_the_last_weights(warm, data, tmp_path):
         sum((made[name] - weight).norm() for name, weight in begun.items()) for made in (last, mean)
     ]
     assert 0 < distance[1] < distance[0]
+
+
+def test_the_figure_is_that_of_the_mean_where_the_last_weights_are_kept(warm, data, tmp_path):
+    settings = SETTINGS.model_copy(update={"keep": "last", "average": 0.95})
+    outcome = ranking.run(settings, warm, data, Place(tmp_path / "work", 1, "cpu"))
+    kept = ranker_of(outcome.model, None, torch.device("cpu"), "fp32")
+    figure = Validation(Groups([data.validate]), "nDCG@10")(kept)
+    assert outcome.metrics["nDCG@10"] == figure
+    last = [point["nDCG@10"] for point in outcome.history if "nDCG@10" in point][-1]
+    assert last != figure
 
 
 def test_a_run_is_saved_on_the_way_to_its_only_validation(warm, data, tmp_path):

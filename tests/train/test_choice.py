@@ -9,11 +9,14 @@ import pytest
 import torch
 
 from invented import invent
-from secondlook.model.network import new_warm
+from secondlook.encode.type_classifier import TypeClassifier
+from secondlook.model.checkpoint import TYPES
+from secondlook.model.network import new_joint, new_warm, save_model
 from secondlook.train import choice, estimate
 from secondlook.train.estimate import PhasePlan, Plan, validations
 from secondlook.train.groups import Groups, write_groups
-from secondlook.train.recipe import DataSettings
+from secondlook.train.losses.listwise import Listwise
+from secondlook.train.recipe import DataSettings, Recipe
 from secondlook.train.run import job
 from secondlook.train.validation import Validation
 
@@ -78,6 +81,23 @@ def test_validation_is_estimated_by_its_pairs_however_slow_one_is(work, base, mo
     found = estimate._validation_seconds(work, listwise, new_warm(str(base)), cpu, 30)
     pairs = len(Validation(groups, "nDCG@10"))
     assert found == pytest.approx(seconds * pairs * validations(listwise, 30))
+
+
+def test_a_ranker_with_query_types_is_estimated_with_its_classifier(tmp_path, base):
+    start = new_joint(base, {"query_types": True})
+    trained = start.settings.model_copy(update={"trained": True})
+    save_model(replace(start, settings=trained), tmp_path / "typed")
+    labelled = [("who", "person"), ("where", "location")]
+    TypeClassifier.train(labelled).save(tmp_path / "typed" / TYPES)
+    write_groups(tmp_path / "groups.parquet", invent(8), about={})
+    recipe = Recipe(
+        base=str(tmp_path / "typed"),
+        data=DataSettings(train=("groups.parquet",), validation="groups.parquet"),
+        phases=(Listwise(max_steps=1, batch=4, precision="fp32"),),
+    )
+    plan = estimate.estimate(job(recipe, tmp_path, tmp_path / "ranker", device="cpu"))
+    assert plan.phases[0].tokens > 0
+    assert plan.phases[0].validation_seconds > 0
 
 
 def test_validation_takes_no_time_where_no_candidate_is_relevant(work, base):

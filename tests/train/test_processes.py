@@ -1,10 +1,15 @@
+from types import SimpleNamespace
+
 import pytest
 from accelerate.data_loader import BatchSamplerShard
 from torch.utils.data import BatchSampler
 
+from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.errors import SecondlookError
+from secondlook.model.checkpoint import TYPES
 from secondlook.train.course import Course
 from secondlook.train.processes import join, share
+from secondlook.train.ranker import types_of
 from secondlook.train.settings import AdaptPhase
 
 
@@ -31,9 +36,27 @@ def test_processes_share_the_examples_of_all_epochs(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     shared = Course.of(settings, 3200)
     assert (shared.steps, shared.shown) == (250, 16_000)
-    batches = BatchSampler(range(shared.shown), shared.forward, drop_last=False)
+    batches = BatchSampler(range(shared.shown), shared.batch, drop_last=False)
     own = BatchSamplerShard(batches, num_processes=2, process_index=1)  # as Trainer reads them
-    assert len(own) == shared.steps * shared.accumulated
+    assert len(own) == shared.steps
+
+
+def test_no_process_writes_the_type_classifier_that_another_one_reads(tmp_path, monkeypatch):
+    load, read = TypeClassifier.load, []
+
+    def watched(path):
+        read.append(path)
+        if len(read) == 1:
+            types_of(model, tmp_path)  # as another process does while this one reads
+        return load(path)
+
+    TypeClassifier.train([("who", "person"), ("where", "location")]).save(tmp_path / "made")
+    model = SimpleNamespace(files={TYPES: (tmp_path / "made").read_bytes()})
+    (tmp_path / "made").unlink()
+    monkeypatch.setattr(TypeClassifier, "load", watched)
+    assert types_of(model, tmp_path).predict(["where"]) == ["location"]
+    assert len(set(read)) == 2
+    assert not list(tmp_path.iterdir())
 
 
 def test_sharded_weights_are_refused_before_anything_waits_for_ever(monkeypatch):

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 import torch
 
+import tiny
 from invented import invent
 from secondlook.errors import SecondlookError, UnknownName
-from secondlook.model.network import new_warm
+from secondlook.model.network import load_model, new_warm, save_model
 from secondlook.progress import Unwatched
 from secondlook.train import ranking, trainer
-from secondlook.train.groups import write_groups
+from secondlook.train.groups import Group, write_groups
 from secondlook.train.losses.distil import KLDivergence, MarginMSE
 from secondlook.train.losses.listwise import Listwise
 from secondlook.train.losses.pairwise import Hinge, RankNet
 from secondlook.train.losses.pointwise import Pointwise
 from secondlook.train.phase import Place, TrainData
+from secondlook.types import Document, Query
 
 FAST = {
     "batch": 10,
@@ -179,6 +181,61 @@ def test_a_group_that_does_not_fit_alone_is_said(warm, data, tmp_path, monkeypat
         )
 
 
+def mixed(folder):
+    """One query with long documents and three with short ones, which share a part of the step."""
+    lengths = [60, 3, 3, 3]
+    groups = [
+        Group(
+            Query(f"q{number}", "what fish"),
+            tuple(Document(f"{number}-{at}", "fish " * length) for at in range(4)),
+            (1, 0, 0, 0),
+            (1, 2, 3, 4),
+        )
+        for number, length in enumerate(lengths)
+    ]
+    write_groups(folder / "mixed.parquet", groups, about={})
+    return TrainData(folder, (folder / "mixed.parquet",))
+
+
+class Hasty(Unwatched):
+    """Does not wait for ever while a step is cut."""
+
+    def say(self, message):
+        self.messages = getattr(self, "messages", 0) + 1
+        assert self.messages < 10, message
+
+
+def test_a_group_too_large_for_memory_is_said_though_others_share_a_part(
+    warm, tmp_path, monkeypatch
+):
+    score = trainer.score
+
+    def short_of_memory(network, inputs, groups, **given):
+        if any(group.tokens > 200 for group in groups):
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 TiB")
+        return score(network, inputs, groups, **given)
+
+    monkeypatch.setattr(trainer, "score", short_of_memory)
+    place = Place(tmp_path / "a", 1, "cpu", Hasty())
+    settings = Listwise(**FAST | {"max_steps": 1, "batch": 4, "patience": None})
+    with pytest.raises(SecondlookError, match="lower negatives or max_length"):
+        ranking.run(settings, warm, mixed(tmp_path), place)
+
+
+def test_a_step_is_cut_further_though_its_largest_group_fits_alone(warm, tmp_path, monkeypatch):
+    score = trainer.score
+
+    def short_of_memory(network, inputs, groups, **given):
+        if len(groups) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 TiB")
+        return score(network, inputs, groups, **given)
+
+    monkeypatch.setattr(trainer, "score", short_of_memory)
+    place = Place(tmp_path / "a", 1, "cpu", Hasty())
+    settings = Listwise(**FAST | {"max_steps": 1, "batch": 4, "patience": None})
+    assert ranking.run(settings, warm, mixed(tmp_path), place).metrics["steps"] == 1
+
+
 def test_frozen_embeddings_and_separate_layers_do_not_move(base, data, tmp_path):
     model = new_warm(base, separate_layers=2)
     before = state(model)
@@ -273,3 +330,15 @@ def test_a_rejected_pointwise_training_leaves_all_weights_as_they_were(warm, dat
     ruin = Pointwise(**FAST | {"learning_rate": 0.5, "max_steps": 2}, negatives=5)
     after = state(ranking.run(ruin, good, data, Place(tmp_path / "b", 1, "cpu")).model)
     assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+@pytest.mark.parametrize("family", tiny.ENCODER_DECODERS)
+def test_an_encoder_decoder_is_trained_saved_and_loaded(family, data, tmp_path):
+    """Its word embeddings have three names, and a file of safetensors takes one."""
+    start = load_model(tiny.save(tiny.encoder_decoder(family), tmp_path / family))
+    settings = Listwise(**FAST | {"max_steps": 4, "validate_every": 2, "keep": "last"})
+    outcome = ranking.run(settings, start, data, Place(tmp_path / "work", 1, "cpu"))
+    assert outcome.metrics["steps"] == 4
+    save_model(outcome.model, tmp_path / "ranker")
+    loaded, trained = state(load_model(tmp_path / "ranker")), state(outcome.model)
+    assert all(torch.equal(loaded[name], weight) for name, weight in trained.items())

@@ -5,6 +5,7 @@ from importlib import import_module
 
 import pytest
 
+from secondlook.encode.settings import EncodeSettings
 from secondlook.errors import MalformedInput, MissingExtra, UnknownName
 from secondlook.train.losses.listwise import Listwise
 from secondlook.train.recipe import Recipe, read_recipe, resolved
@@ -55,6 +56,34 @@ def test_the_resolved_copy_says_every_default_and_reads_back_the_same(recipe_fil
     assert "learning_rate = 3e-06" in text
     assert "scalar_learning_rate = 0.02" in text
     assert read_recipe(recipe_file(text)) == recipe
+
+
+@pytest.mark.parametrize("name", ["max_query_length", "title_separator", "markers", "chat"])
+def test_a_setting_that_is_none_is_false_in_toml(recipe_file, name):
+    recipe = Recipe.model_validate(
+        {"base": "b", "encode": {name: None}, "phases": [{"phase": "listwise"}]}
+    )
+    text = resolved(recipe)
+    assert f"{name} = false" in text
+    assert read_recipe(recipe_file(text)) == recipe
+
+
+def test_the_recipe_of_a_finished_ranker_tells_none_only_where_it_is_not_the_default(recipe_file):
+    recipe = read_recipe(recipe_file(RECIPE))
+    encode = EncodeSettings(max_length=180, strm=True, max_query_length=None)
+    text = resolved(recipe, encode)
+    assert "max_query_length = false" in text
+    assert "segments = true" in text
+    assert not any(name in text for name in ("markers", "windows", "chat"))
+    read = read_recipe(recipe_file(text)).encode
+    assert EncodeSettings.model_validate(read) == encode
+
+
+@pytest.mark.parametrize("name", ["max_length", "query_prompt"])
+def test_what_cannot_be_none_cannot_be_false(recipe_file, name):
+    wrong = RECIPE.replace("max_length = 180", f"{name} = false")
+    with pytest.raises(MalformedInput, match=name):
+        read_recipe(recipe_file(wrong))
 
 
 def test_a_misspelt_setting_is_refused_with_the_nearest(recipe_file):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import tiny
@@ -10,8 +12,8 @@ from secondlook.data import TextTriple
 from secondlook.errors import MalformedInput, MissingQuery
 from secondlook.train.groups import Groups, write_groups
 from secondlook.train.recipe import Recipe
-from secondlook.train.run import job, train
-from secondlook.train.triples import triple_groups, write_triple_groups
+from secondlook.train.run import job, prepare_data, train
+from secondlook.train.triples import is_up_to_date, triple_groups, write_triple_groups
 from secondlook.train.triples_settings import TriplesSettings
 
 TEXTS = [
@@ -106,6 +108,47 @@ def test_the_group_file_is_made_once_for_the_same_settings(folder):
     assert (len(Groups([path])), len(Groups([other]))) == (4, 2)
 
 
+def test_triples_that_were_edited_are_read_again(folder):
+    settings = TriplesSettings(file="ids.tsv", queries="queries.tsv", corpus="collection.tsv")
+    path = write_triple_groups(settings, folder)
+    first = path.read_bytes()
+    (folder / "collection.tsv").write_text(
+        (folder / "collection.tsv").read_text().replace("a cape", "a cape in the sea")
+    )
+    assert not is_up_to_date(settings, folder)
+    assert write_triple_groups(settings, folder) == path
+    assert is_up_to_date(settings, folder)
+    assert Groups([path])[1].documents[0].text == "a cape in the sea"
+    (folder / "collection.tsv").write_text(
+        (folder / "collection.tsv").read_text().replace("a cape in the sea", "a cape")
+    )
+    os.utime(folder / "collection.tsv", ns=(0, 0))
+    write_triple_groups(settings, folder)
+    assert path.read_bytes() == first  # when they were made is no part of it
+
+
+def test_a_group_file_goes_on_without_the_triples_it_was_made_of(folder):
+    settings = TriplesSettings(file="triples.tsv")
+    path = write_triple_groups(settings, folder)
+    (folder / "triples.tsv").unlink()
+    assert write_triple_groups(settings, folder) == path
+
+
+def test_texts_from_a_folder_of_beirs_layout_are_looked_at_as_well(folder):
+    (folder / "beir").mkdir()
+    texts = {"corpus": {"p1": "bogue", "p2": "cape", "n1": "sea", "n2": "fish"}}
+    texts["queries"] = {"q1": "what", "q2": "where"}
+    for kind, rows in texts.items():
+        lines = [f'{{"_id": "{name}", "text": "{text}"}}\n' for name, text in rows.items()]
+        (folder / "beir" / f"{kind}.jsonl").write_text("".join(lines))
+    settings = TriplesSettings(file="ids.tsv", queries="beir", corpus="beir")
+    write_triple_groups(settings, folder)
+    assert is_up_to_date(settings, folder)
+    queries = folder / "beir" / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("where", "where is it"))
+    assert not is_up_to_date(settings, folder)
+
+
 def test_triples_of_ir_datasets_become_a_group_file_in_the_data_folder(tmp_path, monkeypatch):
     triples = [TextTriple(*texts) for texts in TEXTS]
     monkeypatch.setattr(
@@ -131,3 +174,6 @@ def test_a_recipe_learns_from_triples_directly(folder):
     [phase] = settings.lineage.phases
     assert phase.metrics["queries"] == 4
     assert list(phase.data) == [work.data.train[0].name]
+    (folder / "triples.tsv").write_text("\t".join(TEXTS[0]) + "\n")
+    prepare_data(work)
+    assert len(Groups(work.data.train)) == 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING
 
+from secondlook.data.lines import lines
 from secondlook.errors import MalformedInput, UnknownName
 
 if TYPE_CHECKING:
@@ -47,22 +47,24 @@ def read_labelled(path: Path) -> list[tuple[str, str]]:
     """(query, label) from a tab-separated file whose first line names the columns.
 
     The label stands under `type`, `coarse` or `label`, the query under `query`, `question` or
-    `text`; other columns are passed over. Labels come as the file has them.
+    `text`; other columns are passed over, and so are blank lines. Labels come as the file has them.
     """
-    with path.open(encoding="utf-8", newline="") as lines:
-        rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        header = next(rows, [])
-        label = next((i for i, name in enumerate(header) if name in _LABEL_COLUMNS), None)
-        text = next((i for i, name in enumerate(header) if name in _TEXT_COLUMNS), None)
-        if label is None or text is None:
-            raise MalformedInput(
-                path, 1, "the first line has to name a column `type` and a column `query`"
-            )
-        labelled = []
-        for row in rows:
-            if len(row) <= max(label, text):
-                raise MalformedInput(path, rows.line_num, f"{len(row)} columns, not {len(header)}")
-            labelled.append((row[text], row[label]))
+    rows = lines(path, may_be_blank=True, may_be_empty=True)
+    header = next((line for _, line in rows), "").split("\t")
+    label = next((i for i, name in enumerate(header) if name in _LABEL_COLUMNS), None)
+    text = next((i for i, name in enumerate(header) if name in _TEXT_COLUMNS), None)
+    if label is None or text is None:
+        raise MalformedInput(
+            path, 1, "the first line has to name a column `type` and a column `query`"
+        )
+    labelled = []
+    for number, line in rows:
+        if not line:
+            continue
+        row = line.split("\t")
+        if len(row) <= max(label, text):
+            raise MalformedInput(path, number, f"{len(row)} columns, not {len(header)}")
+        labelled.append((row[text], row[label]))
     if not labelled:
         raise MalformedInput(path, None, "no labelled queries below the first line")
     return labelled

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.errors import CheckpointProblem
-from secondlook.model.saved_files import read_json
+from secondlook.model.saved_files import read_json, saved_modules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,10 +39,10 @@ def read_biencoder(folder: Path) -> BiEncoder:
     """
     pooling: Literal["mean", "cls"] = "mean"
     files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).is_file()}
-    for module in _modules(folder):
-        kind = module["type"].rpartition(".")[2]
+    for module in saved_modules(folder):
+        kind = module.type.rpartition(".")[2]
         if kind == "Pooling":
-            name = f"{module['path']}/config.json"
+            name = f"{module.path}/config.json" if module.path else "config.json"
             pooling = _pooling(read_json(folder / name), folder)
             files[name] = (folder / name).read_bytes()
         elif kind not in ("Transformer", "Normalize"):
@@ -56,13 +55,6 @@ def read_biencoder(folder: Path) -> BiEncoder:
         prompts = read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
     document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), "")
     return BiEncoder(pooling, prompts.get("query", ""), document, files)
-
-
-def _modules(folder: Path) -> list[dict[str, Any]]:
-    if not (folder / "modules.json").is_file():
-        return []
-    modules: list[dict[str, Any]] = json.loads((folder / "modules.json").read_text("utf-8"))
-    return modules
 
 
 def _pooling(config: Mapping[str, Any], folder: Path) -> Literal["mean", "cls"]:

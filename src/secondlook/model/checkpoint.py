@@ -200,9 +200,9 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors of the model; raises CheckpointProblem for pickled or damaged ones."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        return [_undamaged(folder / name) for name in _named_in(index)]
+        return [undamaged(folder / name) for name in _named_in(index)]
     if (folder / "model.safetensors").is_file():
-        return [_undamaged(folder / "model.safetensors")]
+        return [undamaged(folder / "model.safetensors")]
     pickled = sorted(folder.glob("*.bin"))
     if pickled:
         raise CheckpointProblem(
@@ -227,8 +227,8 @@ def _named_in(index: Path) -> list[str]:
     return sorted(set(listed.values()))
 
 
-def _undamaged(path: Path) -> Path:
-    """The same file, whose header fits its length."""
+def undamaged(path: Path) -> Path:
+    """The same file of weights, whose header fits its length; else raises CheckpointProblem."""
     from safetensors import SafetensorError, safe_open
 
     try:

@@ -19,6 +19,7 @@ from secondlook.model.checkpoint import (
     read_config,
     read_tokenizer,
     replacing,
+    undamaged,
     write_settings,
 )
 from secondlook.model.settings import Lineage
@@ -120,7 +121,7 @@ def load_weigher(source: str | Path) -> WeigherModel:
     """A trained weigher from a folder or hub id; never from pickles, nor with code of its own."""
     folder, settings = open_trained(source, "weigh", CARD, WeigherSettings)
     network = DeepCT(load_encoder(folder))
-    head = load_file(folder / _HEAD) if (folder / _HEAD).is_file() else {}
+    head = load_file(undamaged(folder / _HEAD)) if (folder / _HEAD).is_file() else {}
     try:
         network.head.load_state_dict(head)
     except RuntimeError as error:

@@ -13,6 +13,7 @@ from secondlook.model.checkpoint import position_limit
 from secondlook.model.families import Layered, description, family
 from secondlook.model.modular import ModularClassifier
 from secondlook.model.strm import visible
+from secondlook.model.tied_weights import name_once
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -44,6 +45,7 @@ class Joint(nn.Module):
     def __init__(self, classifier: PreTrainedModel | ModularClassifier, *, strm: bool) -> None:
         super().__init__()
         self.classifier = classifier
+        name_once(self)
         _keep_head_in_float32(classifier)
         self.strm = strm
         encoder: Any = classifier.base_model

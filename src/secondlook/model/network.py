@@ -25,8 +25,10 @@ from secondlook.model.checkpoint import (
     max_length,
     open_checkpoint,
     read_config,
+    read_settings,
     read_tokenizer,
     replacing,
+    undamaged,
     write_settings,
 )
 from secondlook.model.classifier import load_classifier, stored_logits
@@ -123,11 +125,12 @@ def new_joint(base: str | Path, encode: Mapping[str, Any] | None = None) -> Mode
     changed = EncodeSettings.model_validate(model.settings.encode.model_dump() | dict(encode or {}))
     classifier = model.network.classifier
     _add_markers(classifier, model.tokenizer, changed)
+    settings = model.settings
+    if changed != settings.encode:  # calibration and fusion were fitted to other scores
+        void = {"calibration": None, "fusion": None}
+        settings = settings.model_copy(update={"encode": changed} | void)
     return Model(
-        Joint(classifier, strm=changed.strm).eval(),
-        model.tokenizer,
-        model.settings.model_copy(update={"encode": changed}),
-        model.files,
+        Joint(classifier, strm=changed.strm).eval(), model.tokenizer, settings, model.files
     )
 
 
@@ -142,6 +145,7 @@ def new_warm(
     """
     folder = locate(base)
     config = read_config(folder)
+    _refuse_ranker(folder)
     _refuse_cross_encoder(folder, config)
     biencoder = read_biencoder(folder)
     taken_over = {
@@ -161,6 +165,19 @@ def new_warm(
     network = _warm(encoder, settings.encode, settings.warm)
     files = _read_files(folder) | dict(biencoder.files)
     return Model(network.eval(), tokenizer, settings, files)
+
+
+def _refuse_ranker(folder: Path) -> None:
+    """Raise CheckpointProblem where a ranker would lose what it has beside its encoder."""
+    if not (folder / CARD).is_file():
+        return
+    settings = read_settings(folder / CARD, RankerSettings)
+    if settings.form != "joint":
+        raise CheckpointProblem(
+            f"{folder} is a ranker of the {settings.form} form already, and a new warm ranker "
+            "would lose its training; train it without the phase `warm`, or begin anew with its "
+            f"base, {settings.lineage.base}"
+        )
 
 
 def _refuse_cross_encoder(folder: Path, config: Mapping[str, Any]) -> None:
@@ -243,7 +260,7 @@ def _own(network: Warm | Frozen) -> dict[str, torch.Tensor]:
 
 
 def _load_own(network: Warm | Frozen, path: Path) -> None:
-    stored = load_file(path) if path.is_file() else {}
+    stored = load_file(undamaged(path)) if path.is_file() else {}
     if "beta" in stored:  # as earlier versions stored the gate: its logarithm
         stored["gate"] = stored.pop("beta").exp()
     shapes = {name: weight.shape for name, weight in stored.items()}

@@ -90,7 +90,7 @@ def saved_files(folder: Path, config: Mapping[str, Any]) -> SavedFiles:
         tokenizer,
         read("sentence_bert_config.json"),
         read("config_sentence_transformers.json"),
-        _modules(folder),
+        saved_modules(folder),
         _chat_template(folder, tokenizer),
     )
 
@@ -99,14 +99,15 @@ def head_files(folder: Path) -> list[Path]:
     """Settings and weights of the modules that have folders of their own."""
     return [
         path
-        for module in _modules(folder)
+        for module in saved_modules(folder)
         if module.path
         for path in sorted((folder / module.path).glob("*"))
         if path.suffix in (".json", ".safetensors")
     ]
 
 
-def _modules(folder: Path) -> list[SavedModule]:
+def saved_modules(folder: Path) -> list[SavedModule]:
+    """What `modules.json` lists; raises CheckpointProblem for a folder outside of the model's."""
     path = folder / "modules.json"
     if not path.is_file():
         return []

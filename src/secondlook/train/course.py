@@ -6,13 +6,14 @@ For networks that know their own loss: `forward` takes a gathered batch and give
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import ceil
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import torch
 from safetensors.torch import load_model
 from torch.utils.data import Dataset, SequentialSampler
 from transformers import PrinterCallback, Trainer
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import torch
     from torch import Tensor, nn
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
@@ -48,7 +48,7 @@ class Course:
     batch: int
     """Examples per step and process."""
     at_once: int
-    """Of them, in one forward; the rest is accumulated."""
+    """Of them, at most so many in one forward; the rest is accumulated."""
     warmup: float
     weight_decay: float
     precision: Literal["auto", "fp32", "bf16"]
@@ -72,18 +72,13 @@ class Course:
 
     @property
     def forward(self) -> int:
-        """Examples in one forward."""
-        return min(self.at_once, self.batch)
-
-    @property
-    def accumulated(self) -> int:
-        """Forwards in a step."""
-        return ceil(self.batch / self.forward)
+        """Examples in one forward; the last of a step has fewer where they do not come out even."""
+        return ceil(self.batch / ceil(self.batch / self.at_once))
 
     @property
     def shown(self) -> int:
         """Examples in all, those of other processes too."""
-        return self.steps * self.forward * self.accumulated * processes.count()
+        return self.steps * self.batch * processes.count()
 
 
 @contextmanager
@@ -155,7 +150,10 @@ class TrainingExamples:
 def teach(
     network: nn.Module, exercise: TrainingExamples, place: Place, device: torch.device
 ) -> list[dict[str, Any]]:
-    """Train, or go on where a killed run last saved, to the same weights; gives what was logged."""
+    """Train, or go on where a killed run last saved, to the same weights; gives what was logged.
+
+    Raises SecondlookError where the training diverged.
+    """
     course = exercise.course
     run = place.run / exercise.name
     trainer = _OrderedTrainer(
@@ -168,7 +166,13 @@ def teach(
     else:
         trainer.train(resume_from_checkpoint=str(last) if last else None)
         state = trainer.state
+    if not all(weight.isfinite().all() for weight in network.parameters()):
+        raise _diverged("weights are not finite", state.global_step)
     return list(state.log_history)
+
+
+def _diverged(what: str, step: int) -> SecondlookError:
+    return SecondlookError(f"{what} at step {step}: the training diverged; lower `learning_rate`")
 
 
 def _arguments(course: Course, run: Path, place: Place, device: torch.device) -> TrainingArguments:
@@ -178,19 +182,23 @@ def _arguments(course: Course, run: Path, place: Place, device: torch.device) ->
         device,
         steps=course.steps,
         warmup=course.warmup,
-        per_device_train_batch_size=course.forward,
-        gradient_accumulation_steps=course.accumulated,
+        per_device_train_batch_size=course.batch,
         learning_rate=course.learning_rate,
         lr_scheduler_type="linear",
         weight_decay=course.weight_decay,
         bf16=precision_of(course.precision, device) == "bf16",
         save_steps=course.save_every or max(1, course.steps // 10),
         logging_steps=max(1, course.steps // 100),
+        logging_nan_inf_filter=False,
     )
 
 
 class _OrderedTrainer(Trainer):
-    """Takes the examples in the order they are given."""
+    """Takes the examples in the order they are given, and accumulates a step's gradients itself.
+
+    Trainer's own accumulation knows only forwards of one size, and takes the loss of any network
+    whose `forward` has keywords of any name to be that of the whole step.
+    """
 
     def __init__(
         self,
@@ -199,18 +207,46 @@ class _OrderedTrainer(Trainer):
         exercise: TrainingExamples,
         watch: Watch,
     ) -> None:
-        self._shown = exercise.shown
+        self._exercise = exercise
         super().__init__(
             model=network,
             args=arguments,
             train_dataset=exercise.shown,
-            data_collator=exercise.gather,
+            data_collator=self._gathered,
             callbacks=[SavesInTime(), _Teller(watch)],
         )
         self.remove_callback(PrinterCallback)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> SequentialSampler:  # noqa: ANN401 - theirs
-        return SequentialSampler(self._shown)
+        return SequentialSampler(self._exercise.shown)
+
+    def _gathered(self, examples: list[Any]) -> dict[str, list[Any]]:
+        """A step's examples, forward by forward, and how many each has."""
+        size = self._exercise.course.forward
+        some = [examples[first : first + size] for first in range(0, len(examples), size)]
+        return {"parts": list(map(self._exercise.gather, some)), "sizes": list(map(len, some))}
+
+    def training_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """One step's gradients: those of the mean over its examples."""
+        model.train()
+        parts, sizes = inputs["parts"], inputs["sizes"]
+        total = torch.zeros((), device=self.args.device)
+        for part, size in zip(parts, sizes, strict=True):
+            last = part is parts[-1]
+            with nullcontext() if last else self.accelerator.no_sync(model):
+                with self.compute_loss_context_manager():
+                    mean = self.compute_loss(model, self._prepare_inputs(part))
+                loss = mean / (sum(sizes) / size)
+                self.accelerator.backward(loss)
+            total += loss.detach()
+        if not total.isfinite():
+            raise _diverged(f"the loss is {total.item()}", self.state.global_step + 1)
+        return total
 
 
 class _Teller(MarksWhole):
@@ -223,6 +259,5 @@ class _Teller(MarksWhole):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """One more step."""
-        examples = args.per_device_train_batch_size * args.gradient_accumulation_steps
         losses = [logged["loss"] for logged in state.log_history[-1:] if "loss" in logged]
-        self._watch.step(examples, {"loss": losses[0]} if losses else {})
+        self._watch.step(args.per_device_train_batch_size, {"loss": losses[0]} if losses else {})

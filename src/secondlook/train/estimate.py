@@ -19,7 +19,7 @@ from secondlook.train.batches import DrawnGroups, EncodeGroups, Order
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Place, TrainData
 from secondlook.train.phases import run_phase
-from secondlook.train.ranker import precision_of, precision_of_ranking, ranker_of
+from secondlook.train.ranker import precision_of, precision_of_ranking, ranker_of, types_of
 from secondlook.train.run import begin, prepare_data
 from secondlook.train.settings import RankingPhase
 from secondlook.train.validation import Validation
@@ -27,6 +27,7 @@ from secondlook.train.validation import Validation
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from secondlook.encode.type_classifier import TypeClassifier
     from secondlook.model.network import Model
     from secondlook.score.ranker import Ranker
     from secondlook.train.run import Job
@@ -172,9 +173,15 @@ def _tried(
 def _tokens_per_pair(plan: ranking.TrainingJob, model: Model) -> float:
     groups = DrawnGroups(plan.groups, plan.found, plan.draw)
     places = list(Order(plan.found, plan.draw))[:_SAMPLED_GROUPS]
-    encode = EncodeGroups(Encoder(model.tokenizer, model.settings.encode))
+    encode = EncodeGroups(Encoder(model.tokenizer, model.settings.encode, types=_types(model)))
     made = encode([groups[place] for place in places])["groups"]
     return sum(one.tokens for one in made) / sum(len(one.labels) for one in made)
+
+
+def _types(model: Model) -> TypeClassifier | None:
+    """The model's classifier of query types, where it has one."""
+    with tempfile.TemporaryDirectory() as folder:
+        return types_of(model, Path(folder))
 
 
 def _validation_seconds(
@@ -187,7 +194,7 @@ def _validation_seconds(
     if not len(whole):  # no candidate is relevant, so that none is scored
         return 0.0
     precision = precision_of(settings.precision, device)
-    ranker = ranker_of(model, None, device, precision)
+    ranker = ranker_of(model, _types(model), device, precision)
     job.watch.say(f"{settings.phase}: trying its validation")
     one = whole.first(1)
     pair = _seconds_per_pair(one, ranker)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from secondlook.encode.type_classifier import TypeClassifier
@@ -11,8 +13,6 @@ from secondlook.score.torch_backend import TorchBackend, fast_bf16
 from secondlook.train.settings import RankingPhase
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import torch
 
     from secondlook.model.network import Model
@@ -33,9 +33,10 @@ def types_of(model: Model, folder: Path) -> TypeClassifier | None:
     """The model's classifier of query types, where it has one, by way of a file in `folder`."""
     if TYPES not in model.files:
         return None
-    path = folder / TYPES
-    path.write_bytes(model.files[TYPES])
-    return TypeClassifier.load(path)
+    with TemporaryDirectory(dir=folder) as own:  # other processes do the same at the same moment
+        path = Path(own) / TYPES
+        path.write_bytes(model.files[TYPES])
+        return TypeClassifier.load(path)
 
 
 def precision_of(wanted: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:

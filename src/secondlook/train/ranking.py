@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from safetensors.torch import load_file
-from torch import nn
 from transformers import EarlyStoppingCallback, TrainerState
 from transformers.utils import logging
 
 from secondlook.encode.encoder import Encoder
 from secondlook.errors import SecondlookError, UnknownName
 from secondlook.evaluate.measures import parse_measure
+from secondlook.model.dropout import set_dropout
 from secondlook.model.first_token import first_token_only
 from secondlook.model.warm import Warm
 from secondlook.score.torch_backend import device_of
@@ -40,7 +40,7 @@ from secondlook.train.validation import Validated, Validation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from torch import Tensor
+    from torch import Tensor, nn
     from transformers import TrainingArguments
 
     from secondlook.model.network import Model
@@ -177,11 +177,7 @@ def in_training(
     """The network with this dropout; what is frozen meanwhile is as before in the end."""
     trainable = {name: weight.requires_grad for name, weight in network.named_parameters()}
     attention = encoder.config._attn_implementation
-    for module in network.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = dropout
-        elif isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = dropout  # type: ignore[assignment]
+    set_dropout(network, dropout)
     if device.type == "cpu":
         encoder.set_attn_implementation("eager")
     try:
@@ -275,19 +271,19 @@ def _best_weights(
 
     The average is validated once, at the end: a second validation at every step would cost as much
     as all the others. Without validation the average is taken, as it was asked for; likewise where
-    the last weights are kept.
+    the last weights are kept, and then its figure is told and not theirs.
     """
     processes.wait()  # the first has saved the last state
     last = whole(place.run)[-1]
     best = last if keep == "last" else Path(state.best_model_checkpoint or last)
     trainer.network.load_state_dict(load_file(best / "model.safetensors"))
     plain = read_validated(best) if validate else None
-    if trainer.average:
-        trainer.average.load(best, state.global_step)
-    if trainer.average is None or validate is None or plain is None or keep == "last":
-        if trainer.average:
-            trainer.average.into_network()
-        return _Best(plain, {}, averaged=trainer.average is not None)
+    if trainer.average is None:
+        return _Best(plain, {})
+    trainer.average.load(best, state.global_step)
+    if validate is None or plain is None or keep == "last":
+        trainer.average.into_network()
+        return _Best(validate() if validate else None, {}, averaged=True)
     with trainer.average.in_place():
         average = validate()
     choices = {"of the trained weights": plain.mean, "of their average": average.mean}

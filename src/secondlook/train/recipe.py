@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 NAME = "recipe.toml"
 """How the resolved copy in a finished ranker is called."""
+_MAY_BE_NONE = frozenset(
+    name
+    for name, field in EncodeSettings.model_fields.items()
+    if type(None) in get_args(field.annotation)
+)
+"""Settings of `[encode]` for which `false` stands for None, since TOML has no null."""
 
 
 class DataSettings(Settings):
@@ -37,15 +43,20 @@ class Recipe(Settings):
     """A folder or a hub id; `--base` overrides it."""
     seed: int = Field(7, ge=0)
     encode: dict[str, Any] = Field(default_factory=dict)
-    """The encoder's settings that differ from what the base says."""
+    """The encoder's settings that differ from what the base says. For one that can be None,
+    TOML's spelling is `false`: `max_query_length = false`."""
     data: DataSettings = DataSettings()
     phases: tuple[Phase, ...] = Field(min_length=1)
 
     @field_validator("encode")
     @classmethod
     def _check_encode(cls, given: dict[str, Any]) -> dict[str, Any]:
-        EncodeSettings.model_validate(given)
-        return given
+        read = {
+            name: None if value is False and name in _MAY_BE_NONE else value
+            for name, value in given.items()
+        }
+        EncodeSettings.model_validate(read)
+        return read
 
     @model_validator(mode="after")
     def _check_phases(self) -> Self:
@@ -62,11 +73,21 @@ def read_recipe(path: Path) -> Recipe:
 def resolved(recipe: Recipe, encode: EncodeSettings | None = None) -> str:
     """The recipe as TOML with every default written out; `encode` as the base completed it.
 
-    TOML has no null: what is not set is left out.
+    TOML has no null: what is not set is left out, or under `[encode]` is `false` where leaving it
+    out would mean something else.
     """
     import tomlkit
 
     whole = recipe.model_dump(mode="json", exclude_none=True)
-    if encode is not None:
-        whole["encode"] = encode.model_dump(mode="json", exclude_none=True)
+    told = whole["encode"] if encode is None else encode.model_dump(mode="json")
+    whole["encode"] = {
+        name: False if value is None else value
+        for name, value in told.items()
+        if value is not None or name in recipe.encode or _default(name) is not None
+    }
     return tomlkit.dumps(whole)
+
+
+def _default(name: str) -> object:
+    """Of a setting of `[encode]`."""
+    return EncodeSettings.model_fields[name].default

@@ -46,7 +46,7 @@ from secondlook.train.recipe import NAME, Recipe, resolved
 from secondlook.train.scale import scale_pairs
 from secondlook.train.settings import AdaptPhase, WarmPhase
 from secondlook.train.training_card import draw_curve, full_card
-from secondlook.train.triples import write_triple_groups
+from secondlook.train.triples import is_up_to_date, write_triple_groups
 from secondlook.train.truncation import texts_cut
 
 if TYPE_CHECKING:
@@ -119,10 +119,10 @@ def job(
 
 
 def prepare_data(job: Job) -> None:
-    """Make group files of the recipe's triples, where that was not done before."""
+    """Make the group file of the recipe's triples, unless it is there and up to date."""
     triples = job.recipe.data.triples
-    if triples is not None and not triples.groups_file(job.data.folder).is_file():
-        job.watch.say(f"reading {triples.file} into a group file, once")
+    if triples is not None and not is_up_to_date(triples, job.data.folder):
+        job.watch.say(f"reading {triples.file} into a group file")
         write_triple_groups(triples, job.data.folder)
 
 

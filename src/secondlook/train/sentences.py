@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from secondlook.data.durable import write_at_once
 from secondlook.data.fingerprint import Fingerprint
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
     from secondlook.encode.template import Template
     from secondlook.types import Document
@@ -63,7 +63,7 @@ class Sentences:
         if not (folder / _CARD).is_file():
             folder.mkdir(parents=True, exist_ok=True)
             fingerprint = Fingerprint()
-            reader = Reader(tokenizer, _LONGEST_SENTENCE)
+            reader = _reader(tokenizer)
             with (
                 (folder / "ids.i32").open("wb") as ids,
                 (folder / "begins.bool").open("wb") as begins,
@@ -190,6 +190,13 @@ def _features(tokens: Tokens, first: int, second_segment: int) -> Features:
         segments[first:] = second_segment
     words = (np.cumsum(tokens.begins) - 1).astype(np.int32)
     return Features(tokens.ids, segments, words, first, cut=0)
+
+
+def _reader(tokenizer: Tokenizer) -> Reader:
+    """Reads special tokens that a text spells out as text, as rankers read them."""
+    tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
+    tokenizer.encode_special_tokens = True
+    return Reader(tokenizer, _LONGEST_SENTENCE)
 
 
 def _read(documents: Sequence[Document], reader: Reader) -> Iterator[list[Tokens]]:

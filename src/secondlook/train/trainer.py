@@ -157,14 +157,15 @@ class GroupTrainer(Trainer):
         except RuntimeError as error:
             if not should_reduce_batch_size(error):
                 raise
-            if all(len(part) == 1 for part in parts):
+            if len(part) == 1:
                 raise SecondlookError(
                     "one query's documents do not fit into memory; lower negatives or max_length"
                 ) from error
         else:
             return total
         largest = max(sum(group.tokens for group in part) for part in parts)
-        self.backward_tokens = largest // 2
+        # A single list may be larger than what failed, and cannot be cut.
+        self.backward_tokens = min(largest, self.backward_tokens) // 2
         self._learning.watch.say(
             f"memory is short: {self.backward_tokens} tokens at a time from here, same batch"
         )

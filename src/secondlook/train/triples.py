@@ -1,11 +1,12 @@
 """Training triples (query, relevant passage, another one) as a group file.
 
-A group file is made once, beside the triples, and reused: triples files are too large to be held,
-and phases read their data in any order.
+A group file is made once, beside the triples, and reused until these change: triples files are too
+large to be held, and phases read their data in any order.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import astuple, dataclass
 from hashlib import blake2b
 from itertools import chain, islice
@@ -15,6 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 from secondlook.data import CorpusStore, TextTriple, read_corpus, read_queries, read_triples
+from secondlook.data.beir import part
+from secondlook.data.durable import write_at_once
 from secondlook.data.irds import PREFIX
 from secondlook.data.lock import locked
 from secondlook.errors import MalformedInput, MissingQuery
@@ -33,15 +36,46 @@ _AT_ONCE = 4096  # triples whose passages are looked up together
 
 
 def write_triple_groups(settings: TriplesSettings, folder: Path) -> Path:
-    """Write the group file, unless it is there already; gives where it is."""
+    """Write the group file, unless it is there and up to date; gives where it is."""
     target = settings.groups_file(folder)
-    if target.is_file():
+    if is_up_to_date(settings, folder):
         return target
+    made_of = _sources(settings, folder)
     target.parent.mkdir(parents=True, exist_ok=True)
     with locked(target):
         about = {"triples": Path(settings.file).name, "settings": settings.model_dump_json()}
         write_groups(target, triple_groups(settings, folder), about=about)
+        write_at_once(_noted_sources(target), json.dumps(made_of))
     return target
+
+
+def is_up_to_date(settings: TriplesSettings, folder: Path) -> bool:
+    """Whether the group file is there, and was made of the files as they are now.
+
+    Files that were removed since do not count: nothing could be made of them.
+    """
+    target = settings.groups_file(folder)
+    if not target.is_file():
+        return False
+    noted = _noted_sources(target)
+    made_of = json.loads(noted.read_text("utf-8")) if noted.is_file() else {}
+    return all(made_of.get(kind) == now for kind, now in _sources(settings, folder).items())
+
+
+def _noted_sources(target: Path) -> Path:
+    """Where `_sources` are noted: not in the group file, which the same triples make the same."""
+    return target.with_suffix(".sources.json")
+
+
+def _sources(settings: TriplesSettings, folder: Path) -> dict[str, list[int]]:
+    """Size and time of the files that are there; what `ir_datasets` has does not change."""
+    named = {"triples": settings.file, "queries": settings.queries, "corpus": settings.corpus}
+    sources = {}
+    for kind, name in named.items():
+        if name is not None and (path := folder / name).exists():
+            about = (path if kind == "triples" else part(path, kind)).stat()
+            sources[kind] = [about.st_size, about.st_mtime_ns]
+    return sources
 
 
 def triple_groups(settings: TriplesSettings, folder: Path) -> Iterator[Group]:
