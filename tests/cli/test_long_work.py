@@ -161,8 +161,9 @@ def test_a_finished_run_is_replaced_only_if_asked(tmp_path, corpus):
     assert (tmp_path / "out.trec").read_text() == "precious"
     in_process(*given, "--replace")
     assert (tmp_path / "out.trec").read_bytes() == made
-    (tmp_path / ".out.trec.partial.json").write_text("{}")  # an interrupted job goes on
-    in_process(*given)
+    (tmp_path / ".out.trec.partial.json").write_text("{}")  # left by some interrupted job
+    assert "give --replace" in in_process(*given, fails=True)
+    in_process(*given, "--replace")
     assert (tmp_path / "out.trec").read_bytes() == made
 
 
