@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tiny
 from invented import write_deep_sea
 from secondlook.data import read_run
 from secondlook.retrieve.bm25 import Bm25Index
+from secondlook.retrieve.hybrid import HybridIndex
 from secondlook.score.torch_backend import TorchBackend
 from secondlook.workflows.index import build_index
 from secondlook.workflows.rerank import rerank
@@ -103,3 +106,18 @@ def test_a_search_is_re_ranked_by_vectors(data, monkeypatch):
         assert [hit.raw_score for hit in by_vectors.hits] == pytest.approx(
             [hit.raw_score for hit in by_pairs.hits], abs=1e-3
         )
+
+
+def test_a_search_reads_texts_that_changed_since_they_were_encoded(data, monkeypatch):
+    """An attached index is written to by others; the best window of a vector may not be there."""
+    fetch = HybridIndex.fetch
+    monkeypatch.setattr(
+        HybridIndex,
+        "fetch",
+        lambda self, ids: [replace(one, text="what the tide is now") for one in fetch(self, ids)],
+    )
+    index, ranker = data / "windows.index", data / "windows"
+    by_vectors = search(index, "what is the tide", ranker=ranker, by="hybrid")
+    monkeypatch.setattr("secondlook.workflows.vectors.stored_scorer_of", lambda *_: None)
+    by_pairs = search(index, "what is the tide", ranker=ranker, by="hybrid")
+    assert by_vectors.to_list() == by_pairs.to_list()

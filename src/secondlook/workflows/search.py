@@ -184,7 +184,12 @@ def _scores(
     if isinstance(ranker, RemoteRanker):
         return ranker.score(pairs), [None] * len(pairs)
     encoded = ranker.encode(pairs)
-    scored = ranker.score_encoded(encoded) if stored is None else stored.scored(pairs)
+    scored = None if stored is None else stored.scored(pairs)
+    # a text that has other windows than its stored vectors was changed since: texts are read
+    if scored is None or any(
+        len(own) != len(one.spans) for own, one in zip(scored.windows, encoded, strict=True)
+    ):
+        scored = ranker.score_encoded(encoded)
     return scored.scores, [
         one.spans[best] if len(one.spans) > 1 else None
         for one, best in zip(encoded, scored.best.tolist(), strict=True)
