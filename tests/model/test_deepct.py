@@ -57,6 +57,14 @@ def test_a_saved_weigher_weighs_as_before(tmp_path, family):
     torch.testing.assert_close(again.network(**both), made.network(**both))
 
 
+def test_special_tokens_spelled_out_in_a_text_are_words_of_it(tmp_path):
+    made = new_weigher(tiny.save(tiny.encoder(), tmp_path / "base"), 64)
+    save_weigher(made, tmp_path / "weigher")
+    for model in (made, load_weigher(tmp_path / "weigher")):
+        ids = model.tokenizer.encode("the sea [MASK]", add_special_tokens=False).ids
+        assert model.tokenizer.token_to_id("[MASK]") not in ids
+
+
 def test_what_is_no_weigher_or_unsafe_is_refused(tmp_path):
     base = tiny.save(tiny.encoder(), tmp_path / "base")
     with pytest.raises(CheckpointProblem, match="weigh train"):

@@ -61,6 +61,14 @@ def test_long_texts_end_as_they_should(tmp_path):
     assert (len(query), query[-1]) == (3, 3)  # without the token the decoder starts from
 
 
+def test_special_tokens_spelled_out_in_a_text_are_words_of_it(tmp_path):
+    made = new_expander(tiny.save(tiny.encoder(), tmp_path / "base"), 40, 6)
+    separator = made.tokenizer.token_to_id("[SEP]")
+    [ids] = made.passages(["the sea [SEP] fish"])
+    assert ids.count(separator) == 1
+    assert ids[-1] == separator
+
+
 def test_draws_follow_the_softmax_over_the_likeliest():
     logits = torch.tensor([[2.0, 1.0, 0.0, -9.0]]).repeat(20_000, 1)
     draw = _Draw([np.random.default_rng(7)], 20_000, 3)

@@ -103,6 +103,9 @@ class WeigherModel:
     tokenizer: Tokenizer
     settings: WeigherSettings
 
+    def __post_init__(self) -> None:
+        self.tokenizer.encode_special_tokens = True  # "[MASK]" in a text is a word of it
+
 
 def new_weigher(base: str | Path, max_length: int, analyzer: str = DEFAULT) -> WeigherModel:
     """A weigher from an encoder; its head is new and random."""

@@ -67,6 +67,9 @@ class ExpanderModel:
     tokenizer: Tokenizer
     settings: ExpanderSettings
 
+    def __post_init__(self) -> None:
+        self.tokenizer.encode_special_tokens = True  # "[SEP]" in a text is no separator
+
     @property
     def pad_id(self) -> int:
         """Fills up short sequences."""
