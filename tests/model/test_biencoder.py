@@ -58,6 +58,24 @@ def test_prompts_are_found_under_the_names_sentence_transformers_knows(tmp_path,
     assert (read.query_prompt, read.document_prompt) == ("query: ", "passage: ")
 
 
+@pytest.mark.parametrize(
+    ("name", "prompts", "expected"),
+    [
+        ("intfloat/e5-small", None, ("query: ", "passage: ")),
+        ("intfloat/multilingual-e5-base", None, ("query: ", "passage: ")),
+        ("e5-large-v2", {"query": "", "document": ""}, ("query: ", "passage: ")),
+        ("e5-small", {"query": "find: "}, ("find: ", "")),
+        ("intfloat/multilingual-e5-large-instruct", None, ("", "")),
+        ("thenlper/gte-small", None, ("", "")),
+    ],
+)
+def test_e5_has_the_prompts_of_its_model_card_where_its_files_name_none(
+    tmp_path, name, prompts, expected
+):
+    read = read_biencoder(folder_with(tmp_path, {"pooling_mode": "mean"}, prompts), name)
+    assert (read.query_prompt, read.document_prompt) == expected
+
+
 def test_a_bare_encoder_pools_by_the_mean_and_has_no_prompts(tmp_path):
     read = read_biencoder(tmp_path)
     assert (read.pooling, read.query_prompt, read.document_prompt) == ("mean", "", "")

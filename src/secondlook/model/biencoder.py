@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,9 @@ FILES = (
 )
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 """The order in which sentence-transformers looks for a document's prompt."""
+_E5 = re.compile(r"(.*/)?(multilingual-)?e5-(small|base|large)(-v2|-unsupervised)?")
+_E5_PROMPTS = ("query: ", "passage: ")
+"""What E5 was trained with, by its model card; a copy's files need not say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +36,10 @@ class BiEncoder:
     """sentence-transformers' own files by name, so that the ranker's folder stays a bi-encoder."""
 
 
-def read_biencoder(folder: Path) -> BiEncoder:
+def read_biencoder(folder: Path, known_as: str = "") -> BiEncoder:
     """Read pooling and prompts; a bare encoder pools by the mean and has no prompts.
 
+    `known_as` is its hub id or folder's name: by that E5 gets its prompts if the files name none.
     Raises CheckpointProblem for a bi-encoder that does more than pool and normalise.
     """
     pooling: Literal["mean", "cls"] = "mean"
@@ -54,7 +59,10 @@ def read_biencoder(folder: Path) -> BiEncoder:
     if "config_sentence_transformers.json" in files:
         prompts = read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
     document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), "")
-    return BiEncoder(pooling, prompts.get("query", ""), document, files)
+    query = prompts.get("query", "")
+    if not (query or document) and _E5.fullmatch(known_as):
+        query, document = _E5_PROMPTS
+    return BiEncoder(pooling, query, document, files)
 
 
 def _pooling(config: Mapping[str, Any], folder: Path) -> Literal["mean", "cls"]:

@@ -147,7 +147,7 @@ def new_warm(
     config = read_config(folder)
     _refuse_ranker(folder)
     _refuse_cross_encoder(folder, config)
-    biencoder = read_biencoder(folder)
+    biencoder = read_biencoder(folder, base_name(base))
     taken_over = {
         "form": "warm",
         "max_length": max_length(folder, config),
