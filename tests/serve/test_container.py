@@ -77,7 +77,8 @@ def test_the_manifests_name_what_the_server_has(manifests):
     given = ["serve", *container["args"], "--help"]
     assert CliRunner().invoke(app, given).exit_code == 0
     options = {one.partition("=")[0] for one in container["args"]}
-    assert {"--deadline", "--queue", "--keys", "--rate", "--allow-host"} <= options
+    assert {"--deadline", "--queue", "--keys", "--rate"} <= options
+    assert "--allow-host" not in options  # Prometheus asks by a pod's address
 
 
 def test_the_ingress_and_the_network_policy_lead_to_the_pods(manifests):
@@ -91,7 +92,7 @@ def test_the_ingress_and_the_network_policy_lead_to_the_pods(manifests):
     (path,) = rule["http"]["paths"]
     assert path["backend"]["service"]["name"] == service["metadata"]["name"]
     given = dict(one.split("=") for one in pod["spec"]["containers"][0]["args"][1:-2])
-    assert f"--allow-host={rule['host']}" in pod["spec"]["containers"][0]["args"]
+    assert ingress["spec"]["tls"][0]["hosts"] == [rule["host"]]
     limits = {
         key.rpartition("/")[2]: said for key, said in ingress["metadata"]["annotations"].items()
     }
@@ -124,3 +125,4 @@ def test_compose_adds_the_server_to_the_cluster():
     (server,) = more.values()
     assert set(server["depends_on"]) == set(cluster)
     assert CliRunner().invoke(app, ["serve", *server["command"], "--help"]).exit_code == 0
+    assert {"--no-keys", "--allow-host"} <= set(server["command"])  # else any web page may ask
