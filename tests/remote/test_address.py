@@ -93,6 +93,8 @@ def test_a_key_goes_only_where_the_user_says():
     cohere = RemoteAddress.parse("https://api.cohere.com/v2/rerank")
     assert cohere.key(environ) == "cohere's"
     assert cohere.key({"COHERE_API_KEY": "other"}) == "other"
+    assert RemoteAddress.parse("https://api.cohere.com/v1/rerank").key(environ) == "cohere's"
+    assert RemoteAddress.parse("https://api.jina.ai/v1/rerank").key(environ) is None
     elsewhere = RemoteAddress.parse("https://rank.example/v2/rerank")
     assert elsewhere.key(environ) is None
     named = RemoteAddress.parse("https://rank.example/v2/rerank#key=MINE")

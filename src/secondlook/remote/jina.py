@@ -24,5 +24,5 @@ SHAPE = ClientShape(
     request=request,
     scores=cohere.scores,
     billed_searches=cohere.billed_searches,
-    key_variables={"api.jina.ai": ("JINA_API_KEY",)},
+    key_variables={"api.jina.ai": ("JINA_API_KEY",), **cohere.SHAPE.key_variables},
 )
