@@ -69,6 +69,9 @@ def test_a_fused_ranker_ranks_as_rerank_does(ranker, engine):
     )
     with listening(serving(fused, index=engine)) as url:
         hits = search(url).json()["hits"]
+        asked = {"query": "tide river sea", "documents": TEXTS}
+        told = httpx.post(f"{url}/v2/rerank", json=asked).json()["meta"]["warnings"]
+    assert "the order is by the ranker's scores alone" in told[0]
     query = Query("q", "tide river sea")
     (expected,) = Searcher(engine, engine, fused, fused.fusion).search([query], 10)
     assert [hit["id"] for hit in hits] == [hit.doc_id for hit in expected.hits]

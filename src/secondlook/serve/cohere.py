@@ -143,6 +143,11 @@ def meta(
             f"max_tokens_per_doc was not applied: this ranker reads up to {reads} tokens, as it "
             "was trained to"
         )
+    if serving_of(request).score_warnings and look.ranker.fusion is not None:
+        warnings.append(
+            "the order is by the ranker's scores alone: it was tuned to add the first stage's, "
+            "which only /v1/search knows"
+        )
     if serving_of(request).score_warnings and is_uncalibrated(look.ranker):
         warnings.append(f"relevance_score: {look.ranker.score_meaning}")
     return Meta(
