@@ -4,6 +4,7 @@ from threading import Thread
 import pytest
 from typer.testing import CliRunner
 
+from command_line import in_process
 from secondlook import data
 from secondlook.cli import app, main
 from secondlook.types import Document, Query
@@ -102,3 +103,13 @@ def test_trouble_is_one_line_and_leaves_no_target(tmp_path, monkeypatch, capsys)
         f"secondlook: {source}:2: document '1' stands twice for query '7'; keep its best\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["run.tsv"]
+
+
+def test_a_file_is_not_converted_into_itself(tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    content = '{"_id": "1", "text": "a", "metadata": {"url": "kept"}}\n'
+    corpus.write_text(content, encoding="utf-8")
+    assert "name another file to write" in in_process(
+        "convert", "corpus", corpus, corpus, fails=True
+    )
+    assert corpus.read_text(encoding="utf-8") == content

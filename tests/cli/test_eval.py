@@ -3,6 +3,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from command_line import in_process
 from secondlook.cli import app
 from secondlook.errors import MalformedInput, UnknownName, WrongArgument
 
@@ -147,3 +148,9 @@ def test_bm25_on_trec_deep_learning_is_what_the_field_publishes(shared_data, yea
     qrels, run = folder / "qrels" / f"{year}.tsv", folder / "runs" / f"{year}.bm25.trec.gz"
     said = json.loads(output(str(qrels), str(run), "-m", "nDCG@10", "--json"))
     assert round(said["runs"][0]["means"]["nDCG@10"], 4) == ndcg
+
+
+def test_judgments_of_no_known_format_name_the_option_for_them(tmp_path):
+    judgments = tmp_path / "judgments"
+    judgments.write_text("one two\n", encoding="utf-8")
+    assert "say --qrels-format" in in_process("eval", judgments, judgments, fails=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from command_line import secondlook
+from command_line import in_process, secondlook
 
 CORPUS = [
     {"_id": "cats", "title": "Cats", "text": "A cat lands on its feet by turning in the air."},
@@ -77,3 +77,30 @@ def test_bad_input_is_one_line_that_says_what_to_do(data):
     (data / "twice.jsonl").write_text('{"_id": "1", "text": "a"}\n' * 2)
     assert "'1'" in secondlook("index", data / "twice.jsonl", data / "i", fails=True)
     assert not (data / "i").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--url", "http://localhost:9200"), "need --engine opensearch"),
+        (("--shards", "3"), "need --engine opensearch"),
+        (("--precision", "int8"), "it needs --vectors"),
+        (("--k1", "inf"), "k1: Input should be less than or equal to"),
+    ],
+)
+def test_an_index_refuses_options_without_effect_or_sense(tmp_path, options, told):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"_id": "1", "text": "a word"}\n', encoding="utf-8")
+    said = in_process("index", corpus, tmp_path / "index", *options, fails=True)
+    assert told in " ".join(said.replace("│", " ").split())
+    assert not (tmp_path / "index").exists()
+
+
+def test_no_verb_overwrites_what_it_reads(tmp_path):
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("1\ta word\n", encoding="utf-8")
+    words = ("retrieve", tmp_path, queries, "-o", queries)
+    assert "name another file to write" in in_process(*words, fails=True)
+    words = ("mine", tmp_path, "none", queries, "-o", tmp_path / "." / "queries.tsv")
+    assert "name another file to write" in in_process(*words, fails=True)
+    assert queries.read_text(encoding="utf-8") == "1\ta word\n"

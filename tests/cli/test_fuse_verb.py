@@ -211,6 +211,16 @@ def test_the_depth_curve_says_what_each_depth_costs(data):
     assert [row["ms"] for row in rows] == [0, 250, 500, 1250, 2000]
     assert rows[-1]["ceiling"] == 1.0
     assert rows[3]["nDCG@10"] == rows[0]["nDCG@10"], "d5 is the sixth: not yet seen"
+    assert "--rate" in secondlook("depth", *given, "--rate", "nan", fails=True)
     shown = secondlook("depth", *given, "--plot", data / "depth.svg")
     assert "pairs/query" in shown
     assert "<svg" in (data / "depth.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(("--stride", "200"), "make it at most 100"), (("--top", "-1"), "needs weights above zero")],
+)
+def test_windows_that_cannot_be_are_refused_in_a_line(data, options, told):
+    given = ("--weight", ".5", "--window", "100", *options)
+    assert told in secondlook("fuse", "set", data / "whole", *given, fails=True)

@@ -3,6 +3,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from command_line import in_process
 from secondlook.cli import app
 
 
@@ -39,3 +40,11 @@ def test_a_classifier_is_trained_measured_and_used(labelled, tmp_path):
         "query": "where is ada",
         "type": "location",
     }
+
+
+def test_nothing_is_left_where_a_classifier_cannot_be_written(tmp_path):
+    labelled, folder = tmp_path / "labelled.tsv", tmp_path / "folder"
+    labelled.write_text("type\tquery\nNUMERIC\thow many\nPERSON\twho\n", encoding="utf-8")
+    folder.mkdir()
+    in_process("types", "train", labelled, "-o", folder, fails=True)
+    assert sorted(tmp_path.iterdir()) == [folder, labelled]

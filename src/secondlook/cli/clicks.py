@@ -37,6 +37,7 @@ def clicks(
         typer.Option(
             help="Position bias: examination falls as 1/rank^eta; default: estimated from the log.",
             min=0,
+            max=10,
         ),
     ] = None,
     relevant: Annotated[

@@ -23,7 +23,9 @@ def depth(
     ] = "nDCG@10",
     rate: Annotated[
         float | None,
-        typer.Option(help="Scored pairs per second, as `rerank` reports; adds the time per query."),
+        typer.Option(
+            help="Scored pairs per second, as `rerank` reports; adds the time per query.", min=1e-6
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot quality over cost to this .png or .svg.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import Device, QueriesSource, Teacher  # noqa: TC001 - typer reads them
+from secondlook.cli.arguments import Device, MaxSteps, QueriesSource, Teacher  # noqa: TC001
 
 
 class Loss(StrEnum):
@@ -53,9 +53,7 @@ def distil(
         int, typer.Option(help="Of them, candidates that the teacher scores.", min=2)
     ] = 30,
     epochs: Annotated[float, typer.Option(help="Training epochs.")] = 2.0,
-    max_steps: Annotated[
-        int | None, typer.Option(help="Training steps, instead of epochs.", min=1)
-    ] = None,
+    max_steps: MaxSteps = None,
     learning_rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 2e-5,
     minutes: Annotated[
         float | None, typer.Option(help="Time limit of the training, in minutes.", min=0.1)

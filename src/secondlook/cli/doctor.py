@@ -16,8 +16,7 @@ def doctor(
         typer.Option(help="OpenSearch or Elasticsearch cluster to check.", metavar="URL"),
     ] = None,
     index: Annotated[
-        Path | None,
-        typer.Option(help="Index folder to verify; reads all of it.", metavar="INDEX"),
+        Path | None, typer.Option(help="Index folder to verify; reads all of it.", metavar="INDEX")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secondlook.cli.arguments import CorpusFormat  # noqa: TC001 - typer reads it
+
 if TYPE_CHECKING:
     from secondlook.evaluate.gap import Gap
 
@@ -20,16 +22,13 @@ def gap(
         ),
     ] = None,
     against: Annotated[
-        str | None,
-        typer.Option(help="Compare with this corpus instead of general English."),
+        str | None, typer.Option(help="Compare with this corpus instead of general English.")
     ] = None,
     documents: Annotated[
         int, typer.Option(help="Documents to read at most; 0 reads all.", min=0)
     ] = 100_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    corpus_format: Annotated[
-        str, typer.Option("--format", help="Corpus format; auto detects it.")
-    ] = "auto",
+    corpus_format: CorpusFormat = "auto",
 ) -> None:
     """Measure how far a corpus's vocabulary is from general English, or from another corpus.
 

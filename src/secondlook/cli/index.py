@@ -7,14 +7,11 @@ from typing import Annotated
 
 import typer
 
-from secondlook.cli.arguments import ClusterUrls, CorpusFormat, Ray, VectorPrecision
+from secondlook.cli.arguments import ClusterUrls, CorpusFormat, CorpusSource, Ray, VectorPrecision
 
 
 def index(
-    corpus: Annotated[
-        str,
-        typer.Argument(help="Corpus: a file or folder of documents, or irds:NAME of ir_datasets."),
-    ],
+    corpus: CorpusSource,
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder to create.")],
     engine: Annotated[
         str,
@@ -39,8 +36,7 @@ def index(
     ] = "english",
     url: ClusterUrls = None,
     discover: Annotated[
-        bool,
-        typer.Option(help="Discover the other nodes of the cluster, for failover."),
+        bool, typer.Option(help="Discover the other nodes of the cluster, for failover.")
     ] = True,
     name: Annotated[
         str | None, typer.Option(help="Name of the index on the cluster; default: the folder's.")
@@ -93,6 +89,10 @@ def index(
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.index import build_index
 
+    if engine == "bm25s" and (url or name or shards > 1 or replicas):
+        raise typer.BadParameter("--url, --name, --shards and --replicas need --engine opensearch")
+    if vectors is None and vector_precision is not VectorPrecision.fp32:
+        raise typer.BadParameter("--precision is that of vectors: it needs --vectors")
     built = build_index(
         corpus,
         folder,

@@ -45,8 +45,7 @@ def train(
     files: Labelled,
     out: Annotated[Path, typer.Option("--out", "-o", help="Classifier file to write.")],
     six: Annotated[
-        bool,
-        typer.Option("--six", help="Keep TREC's six classes, for `eval --by type`."),
+        bool, typer.Option("--six", help="Keep TREC's six classes, for `eval --by type`.")
     ] = False,
 ) -> None:
     """Train a query-type classifier, in seconds.

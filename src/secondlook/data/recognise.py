@@ -83,8 +83,9 @@ def from_content(source: Path | str, kind: str, formats: Iterable[str]) -> str:
     if path.is_dir() and kind in ("corpus", "queries", "qrels"):
         beir.part(path, kind)
         return "beir"
+    choice = _choice(kind, formats)
     if path.exists() and not path.is_file():
-        raise UnknownFormat(f"{path} is no file to look into; name a file, or {_choice(formats)}")
+        raise UnknownFormat(f"{path} is no file to look into; name a file, or {choice}")
     start = _start(path)
     for format_, fits in _SIGNS[kind].items():
         if fits(start):
@@ -92,7 +93,7 @@ def from_content(source: Path | str, kind: str, formats: Iterable[str]) -> str:
     if not start.content:
         raise MalformedInput(path, None, "is empty; was the download or the job cut short?")
     raise UnknownFormat(
-        f"{path} looks like no {kind} known here: it begins {shown(start.line)}; {_choice(formats)}"
+        f"{path} looks like no {kind} known here: it begins {shown(start.line)}; {choice}"
     )
 
 
@@ -115,5 +116,6 @@ def _start(path: Path) -> _Start:
     return _Start(content, line)
 
 
-def _choice(formats: Iterable[str]) -> str:
-    return f"say --format (in Python: format=) {', '.join(sorted(formats))}"
+def _choice(kind: str, formats: Iterable[str]) -> str:
+    option = "--qrels-format" if kind == "qrels" else "--format"
+    return f"say {option} (in Python: format=) {', '.join(sorted(formats))}"

@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
+from secondlook.data.durable import replacing_file
 from secondlook.encode.tokens import well_formed
 from secondlook.errors import MalformedInput
 
@@ -84,10 +85,9 @@ class TypeClassifier:
         """One file, there at once or not at all."""
         from safetensors.numpy import save
 
-        half = path.with_name(path.name + ".tmp")
         about = {"features": _VERSION, "labels": "\t".join(self.labels)}
-        half.write_bytes(save({"weights": self._weights}, metadata=about))
-        half.replace(path)
+        with replacing_file(path) as half:
+            half.write_bytes(save({"weights": self._weights}, metadata=about))
 
     @classmethod
     def load(cls, path: Path) -> TypeClassifier:

@@ -47,7 +47,7 @@ _IDS_AT_ONCE = 10_000
 class Bm25Settings(Settings):
     """BM25 as the papers set it; Lucene's variant, over the terms of title and text."""
 
-    k1: float = Field(0.9, ge=0)
+    k1: float = Field(0.9, ge=0, le=1e6)
     b: float = Field(0.4, ge=0, le=1)
     analyzer: str = DEFAULT
     """How texts become terms, by name: a language, `none` or `cjk`."""

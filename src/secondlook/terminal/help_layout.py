@@ -8,16 +8,19 @@ Indented lines are examples: one command a line, continued by deeper indentation
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
+from secondlook.errors import WrongArgument
 from secondlook.terminal.problems import as_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 _SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 _CONTINUED, _BACKSLASH = " " * 4, " \\"
@@ -37,6 +40,7 @@ class Verb(TyperCommand):
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - click's context, whose place varies
         """Run it; what a person can mend is a message in the words of the command line."""
         try:
+            _refuse_to_overwrite_input(ctx.params)
             return super().invoke(ctx)
         except (KeyboardInterrupt, Exception) as error:
             problem = as_problem(error, self.params)
@@ -55,6 +59,22 @@ class Verb(TyperCommand):
         shown = copy(self)
         shown.help = summary + blank + rest.replace("\n\n  ", f"\n{_BLANK}\n  ")
         TyperCommand.format_help(shown, ctx, formatter)
+
+
+def _refuse_to_overwrite_input(given: Mapping[str, Any]) -> None:
+    """Of files that are read and written, one slip would lose what cannot be made again."""
+    read_too: list[str] = []
+    outputs = {name: given[name] for name in ("output", "out", "target") if name in given}
+    for output in outputs.values():
+        for name, value in given.items():
+            for source in value if isinstance(value, list | tuple) else [value]:
+                if name in outputs or not isinstance(source, str | Path):
+                    continue
+                with suppress(OSError, ValueError):  # a text that is no path
+                    if output.is_file() and output.samefile(source):
+                        read_too.append(str(output))
+    if read_too:
+        raise WrongArgument(f"{read_too[0]} is read, too; name another file to write")
 
 
 class VerbApp(typer.Typer):

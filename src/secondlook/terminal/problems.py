@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from secondlook.errors import Interrupted, SecondlookError, WrongArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 PROBLEM, WRONG_OPTION, INTERRUPTED = 1, 2, 130
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -38,6 +38,8 @@ def as_problem(error: BaseException, options: Iterable[Any]) -> SecondlookError 
         problem: SecondlookError = Interrupted(_with_what_was_kept("stopped", error))
     elif isinstance(error, SecondlookError):
         problem = error
+    elif type(error).__name__ == "ValidationError":  # pydantic's: options that make no settings
+        problem = WrongArgument("; ".join(map(_wrong_setting, error.errors())))  # type: ignore[attr-defined]
     elif words := told(error):
         problem = SecondlookError(_with_what_was_kept(words, error))
     else:
@@ -67,6 +69,11 @@ def told(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return None
+
+
+def _wrong_setting(problem: Mapping[str, Any]) -> str:
+    place = "".join(f"{part}: " for part in problem["loc"])
+    return place + str(problem["msg"]).removeprefix("Value error, ")
 
 
 def _is_full(error: BaseException) -> bool:
