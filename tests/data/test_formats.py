@@ -30,8 +30,10 @@ def test_an_unknown_file_is_shown_with_the_formats_there_are(tmp_path, kind, con
     with pytest.raises(UnknownFormat) as caught:
         getattr(data, f"read_{kind}")(path)
     assert f"{path} looks like no {kind} known here: it begins {seen}" in str(caught.value)
-    assert "--format" in str(caught.value)
+    assert ("--qrels-format" if kind == "qrels" else "--format") in str(caught.value)
     assert "msmarco" in str(caught.value)
+    convertible = kind in ("corpus", "queries", "qrels", "run")
+    assert ("secondlook convert" in str(caught.value)) == convertible
 
 
 def test_an_unknown_format_gets_the_nearest_known_one(tmp_path):

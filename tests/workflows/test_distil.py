@@ -148,6 +148,15 @@ def test_a_url_without_its_key_or_as_a_student_is_refused_before_any_work(folder
     assert not (folder / "small" / "stages" / "pool.trec.gz").exists()
 
 
+def test_a_folder_of_another_command_is_left_alone(folder):
+    other = folder / "tuned" / "stages"
+    other.mkdir(parents=True)
+    (other / "asked.json").write_text('{"data": "my-data"}')
+    with pytest.raises(SecondlookError, match="holds the work of another command"):
+        distilled(folder, "tuned")
+    assert [path.name for path in other.iterdir()] == ["asked.json"]
+
+
 def test_a_folder_is_for_the_arguments_it_was_begun_with(folder):
     distilled(folder, max_steps=1)
     with pytest.raises(SecondlookError, match="was started with loss kl"):

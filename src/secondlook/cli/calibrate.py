@@ -33,7 +33,7 @@ def calibrate(
         Kind,
         typer.Option(help="Method: platt fits two parameters; isotonic needs 1,000 pairs or more."),
     ] = Kind.platt,
-    relevant_from: Annotated[int, typer.Option(help="Lowest grade that counts as relevant.")] = 1,
+    relevant_from: Annotated[int, typer.Option(help="Lowest relevant grade.", min=1)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Calibrate a re-ranker's relevance scores and store the calibration with it.

@@ -129,7 +129,8 @@ LogTexts = Annotated[
 ScoreWarnings = Annotated[
     bool,
     typer.Option(
-        help="Add a warning to responses whose scores were not calibrated on judgments.",
+        help="Add warnings to responses: scores not calibrated on judgments, an order without the "
+        "first-stage scores that the ranker was tuned to add.",
         rich_help_panel=_OUTPUT,
     ),
 ]

@@ -118,4 +118,6 @@ def _start(path: Path) -> _Start:
 
 def _choice(kind: str, formats: Iterable[str]) -> str:
     option = "--qrels-format" if kind == "qrels" else "--format"
-    return f"say {option} (in Python: format=) {', '.join(sorted(formats))}"
+    names = ", ".join(sorted(formats))
+    converted = "" if kind in ("candidates", "triples") else ", or `secondlook convert` it first"
+    return f"say {option} (in Python: format=) {names}{converted}"

@@ -28,7 +28,7 @@ def standing(query: Query, doc_id: str, engine: Engine, ranker: AnyRanker, depth
     if doc_id not in ids:
         raise SecondlookError(
             f"{doc_id} is not among the first stage's best {depth}: the ranker never sees it; "
-            "take a greater depth"
+            "take a greater depth, if the index holds it"
         )
     place = ids.index(doc_id)
     scores = ranker.score([(query, text) for text in map(texts.__getitem__, ids)])

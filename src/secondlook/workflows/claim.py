@@ -35,6 +35,8 @@ def claim(folder: Path, settings: Mapping[str, tuple[str | int | None, Path]]) -
     kept = folder / "asked.json"
     noted = json.loads(kept.read_text("utf-8")) if kept.is_file() else {}
     before = {name.lstrip("-").lower(): value for name, value in noted.items()}  # 0.1: as options
+    if before.keys() - settings.keys():
+        raise SecondlookError(f"{folder} holds the work of another command; name another folder")
     others = [
         f"other {name.removeprefix('the ')}" if name.startswith(CONTENTS) else f"{name} {value}"
         for name, value in before.items()
