@@ -65,6 +65,18 @@ def test_no_manifest_asks_for_whatever_is_newest():
     assert found == []
 
 
+def test_the_workflows_name_actions_by_commit_and_say_their_version():
+    lines = [
+        line.strip()
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for line in path.read_text("utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert len(lines) > 15
+    pinned_line = r"(- )?uses: [\w.-]+/[\w.-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+"
+    assert [line for line in lines if not re.fullmatch(pinned_line, line)] == []
+
+
 def test_no_file_of_requirements_names_where_packages_come_from():
     for path in LOCKED.iterdir():
         assert not re.search(r"://|--(extra-)?index-url|--find-links", path.read_text("utf-8"))
