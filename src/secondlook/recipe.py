@@ -32,7 +32,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def read_toml(path: Path, kind: type[S]) -> S:
-    """What a TOML file sets; raises MalformedInput or UnknownName, which say what is wrong."""
+    """What a TOML file sets; raises MalformedInput, which says what is wrong."""
     try:
         return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as error:
@@ -42,5 +42,5 @@ def read_toml(path: Path, kind: type[S]) -> S:
         problem = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in problem["loc"]) or kind.__name__.lower()
         raise MalformedInput(path, None, f"{place}: {problem['msg']}") from error
-    except ValueError as error:  # no TOML, or no UTF-8
+    except (UnknownName, ValueError) as error:  # an unknown key; no TOML, or no UTF-8
         raise MalformedInput(path, None, str(error)) from error

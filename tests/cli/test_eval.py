@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from command_line import in_process
 from secondlook.cli import app
 from secondlook.errors import MalformedInput, UnknownName, WrongArgument
+from secondlook.terminal.problems import exit_code
 
 QRELS = "q1 0 a 2\nq1 0 b 0\nq2 0 a 1\nq3 0 c 1\n"
 BETTER = "q1 Q0 a 1 2.0 t\nq1 Q0 b 2 1.0 t\nq2 Q0 x 1 2.0 t\nq2 Q0 a 2 1.0 t\n"
@@ -138,8 +139,16 @@ def test_options_that_would_be_ignored_are_refused(options, told):
 
 @pytest.mark.usefixtures("files")
 def test_a_misspelt_measure_is_one_line_with_the_nearest_name():
-    with pytest.raises(UnknownName, match="did you mean 'nDCG@10'"):
+    with pytest.raises(UnknownName, match="did you mean 'nDCG@10'") as raised:
         output("qrels.txt", "better.trec", "-m", "ndcg10")
+    assert exit_code(raised.value) == 2
+
+
+@pytest.mark.usefixtures("files")
+def test_a_measure_that_cannot_be_read_is_a_wrong_option():
+    with pytest.raises(WrongArgument, match="cannot be read") as raised:
+        output("qrels.txt", "better.trec", "-m", "nDCG@ten")
+    assert exit_code(raised.value) == 2
 
 
 @pytest.mark.parametrize(("year", "ndcg"), [("dl19", 0.5058), ("dl20", 0.4796)])

@@ -6,7 +6,7 @@ import pytest
 
 import tiny
 from command_line import in_process
-from secondlook.errors import MalformedInput, UnknownName
+from secondlook.errors import MalformedInput
 from secondlook.workflows.report import report
 
 QUERIES = [f"q{number}" for number in range(30)]
@@ -180,7 +180,7 @@ def test_the_same_files_and_seed_make_the_same_page(plain, folder):
 
 def test_a_misspelt_key_is_refused_with_the_nearest(folder):
     (folder / "experiment.toml").write_text(TOML + 'rankr = "x"\n')
-    with pytest.raises(UnknownName, match="did you mean 'ranker'"):
+    with pytest.raises(MalformedInput, match=r"experiment\.toml: .*did you mean 'ranker'"):
         written(folder)
 
 

@@ -11,7 +11,13 @@ import ir_measures
 import numpy as np
 from ir_measures.providers.base import NOT_PROVIDED
 
-from secondlook.errors import InvalidRanking, MalformedInput, SecondlookError, UnknownName
+from secondlook.errors import (
+    InvalidRanking,
+    MalformedInput,
+    SecondlookError,
+    UnknownName,
+    WrongArgument,
+)
 from secondlook.evaluate.evaluation import DEFAULT_MEASURES, Evaluation
 
 if TYPE_CHECKING:
@@ -69,8 +75,9 @@ def refuse_strangers(qrels: Qrels, rankings: Iterable[Ranking]) -> None:
 def parse_measure(spelling: str) -> Measure:
     """The measure that ir-measures spells so: `nDCG@10`, `AP(rel=2)@100`.
 
-    Raises UnknownName, with the nearest name, or SecondlookError if it cannot be computed: that
-    is tried here, before anyone reads a run of millions of lines for it.
+    Raises UnknownName, with the nearest name, WrongArgument if it cannot be read, or
+    SecondlookError if it cannot be computed: that is tried here, before anyone reads a run of
+    millions of lines for it.
     """
     known = ir_measures.measures.registry
     found = re.fullmatch(r"(\w+)(?:\((.*)\))?(?:@(\S+))?", spelling)
@@ -82,7 +89,7 @@ def parse_measure(spelling: str) -> Measure:
         if at is not None:
             given[known[name].AT_PARAM] = ast.literal_eval(at)
     except (SyntaxError, ValueError) as error:
-        raise SecondlookError(f"measure {spelling!r} cannot be read; {HOW_TO_WRITE}") from error
+        raise WrongArgument(f"measure {spelling!r} cannot be read; {HOW_TO_WRITE}") from error
     measure: Measure = known[name](**given)
     _check_parameters(measure, spelling)
     _calculate([measure], {"1": {"a": 1, "b": 0}}, {"1": {"a": 2.0, "b": 1.0}})
@@ -121,7 +128,7 @@ def _check_parameters(measure: Measure, spelling: str) -> None:
             valid = value >= 1  # trec_eval would abort the process
         if not valid:
             wanted = info.choices if isinstance(info.choices, list) else info.dtype.__name__
-            raise SecondlookError(
+            raise WrongArgument(
                 f"measure {spelling!r} needs a valid {key} ({info.desc}; {wanted}): {HOW_TO_WRITE}"
             )
 

@@ -10,7 +10,7 @@ import errno
 import re
 from typing import TYPE_CHECKING, Any
 
-from secondlook.errors import Interrupted, SecondlookError, WrongArgument
+from secondlook.errors import Interrupted, SecondlookError, UnknownName, WrongArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ def as_problem(error: BaseException, options: Iterable[Any]) -> SecondlookError 
 
 def exit_code(problem: SecondlookError) -> int:
     """What the process ends with."""
-    if isinstance(problem, WrongArgument):
+    if isinstance(problem, (WrongArgument, UnknownName)):
         return WRONG_OPTION
     return INTERRUPTED if isinstance(problem, Interrupted) else PROBLEM
 

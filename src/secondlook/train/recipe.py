@@ -66,7 +66,7 @@ class Recipe(Settings):
 
 
 def read_recipe(path: Path) -> Recipe:
-    """Read a recipe; raises MalformedInput or UnknownName, which say what is wrong with it."""
+    """Read a recipe; raises MalformedInput, which says what is wrong with it."""
     return read_toml(path, Recipe)
 
 

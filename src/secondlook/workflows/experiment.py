@@ -51,7 +51,7 @@ class Experiment(Settings):
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Read the file; raises MalformedInput or UnknownName, which say what is wrong with it."""
+    """Read the file; raises MalformedInput, which says what is wrong with it."""
     return _placed(read_toml(path, Experiment), path.parent)
 
 
