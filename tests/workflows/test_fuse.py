@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +12,18 @@ from command_line import writing
 from secondlook.data import read_run, write_qrels, write_run
 from secondlook.errors import OutputInUse, SecondlookError, UnknownName
 from secondlook.model.checkpoint import open_checkpoint
+from secondlook.rank.fusion import Fusion
+from secondlook.score.fusion_choice import TunedFusion, Way
 from secondlook.score.raw import FUSED_TAG, RAW_TAG, TAIL_TAG
 from secondlook.score.warm import make_warm
 from secondlook.types import Hit, Ranking
-from secondlook.workflows.fuse import clear_fusion, set_fusion, tune_fusion, windows_of_words
+from secondlook.workflows.fuse import (
+    FusionResult,
+    clear_fusion,
+    set_fusion,
+    tune_fusion,
+    windows_of_words,
+)
 
 QUERIES = [f"q{n}" for n in range(6)]
 DOCUMENTS = [f"d{n}" for n in range(8)]
@@ -55,6 +64,28 @@ def test_a_fusion_is_tuned_stored_and_cleared(given, capsys):
     assert open_checkpoint(ranker).settings == before
     assert seen == [("trying fusions", 0, None)]
     assert capsys.readouterr().out == ""
+
+
+def figures(queries, first, ranker, fused, weight=0.2):
+    way = Way(None, Fusion(weight) if weight else None)
+    return FusionResult(
+        Path("r"),
+        "nDCG@10",
+        TunedFusion(way, queries, first, ranker, fused, 0.5, {}, 0),
+        stored=True,
+        calibration_dropped=False,
+    )
+
+
+def test_a_fusion_of_few_queries_or_below_its_inputs_is_warned_of():
+    assert figures(40, 0.3, 0.4, 0.41).warnings == []
+    (few,) = figures(39, 0.3, 0.4, 0.41).warnings
+    assert few.startswith("only 39 judged queries, where 40 or more are needed")
+    (worse,) = figures(40, 0.3, 0.4, 0.39).warnings
+    assert worse.startswith("cross-validated, the re-ranker alone is better by 0.0100")
+    assert f"warning: {worse}" in figures(40, 0.3, 0.4, 0.39).summary()
+    assert figures(40, 0.45, 0.4, 0.39, weight=1).warnings == []
+    assert figures(40, 0.3, 0.4, 0.39, weight=0).warnings == []
 
 
 def test_a_ranker_that_another_process_writes_is_left_alone_but_may_be_looked_at(given):

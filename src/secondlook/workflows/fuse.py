@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from secondlook.rank.fusion import Scale
     from secondlook.score.fusion_choice import TunedFusion, Tuning
 
+_FEW_QUERIES = 40
+"""With fewer, a tuned weight has not been seen to gain on other queries (decision 0256)."""
+
 
 @dataclass(frozen=True, slots=True)
 class FusionResult:
@@ -47,6 +50,25 @@ class FusionResult:
 
         return pooling_name(self.tuned.way.pooling)
 
+    @property
+    def warnings(self) -> list[str]:
+        """Why the fusion may not be what other queries need."""
+        tuned = self.tuned
+        said = []
+        if tuned.queries < _FEW_QUERIES:
+            said.append(
+                f"only {tuned.queries:,} judged queries, where {_FEW_QUERIES} or more are needed: "
+                "others may need another weight"
+            )
+        inputs = {"the first stage alone": tuned.first, "the re-ranker alone": tuned.ranker}
+        better = max(inputs, key=lambda name: inputs[name])
+        if self.scale is not None and self.weight < 1 and tuned.fused < inputs[better]:
+            said.append(
+                f"cross-validated, {better} is better by {inputs[better] - tuned.fused:.4f}: "
+                "compare on other queries before you rely on this fusion"
+            )
+        return said
+
     def summary(self) -> str:
         """The measure by each input and by their fusion, and what was chosen."""
         tuned = self.tuned
@@ -59,6 +81,7 @@ class FusionResult:
         ]
         for name, own in tuned.poolings.items():
             lines.append(f"    {name:<34} re-ranker {own['ranker']:.4f}  fused {own['fused']:.4f}")
+        lines += [f"warning: {warning}" for warning in self.warnings]
         chosen = {
             0.0: "the re-ranker alone",
             1.0: "the first stage alone; the re-ranker's scores have no weight",
@@ -92,6 +115,7 @@ class FusionResult:
             "weight": self.weight,
             "scale": self.scale,
             "pooling": self.pooling,
+            "warnings": self.warnings,
         }
 
 
