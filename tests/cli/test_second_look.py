@@ -145,6 +145,11 @@ def test_search_shows_how_far_hits_moved(data):
     assert [hit["rank"] for hit in hits] == [1, 2, 3]
 
 
+def test_a_depth_without_a_re_ranker_is_refused(data):
+    complaint = secondlook("search", data / "index", "cats", "--depth", 5, fails=True)
+    assert "it needs --ranker" in " ".join(complaint.replace("│", " ").split())
+
+
 def test_calibration_is_stored_and_changes_what_users_see_but_not_the_order(data):
     rerank(data)
     rng = np.random.default_rng(1)
