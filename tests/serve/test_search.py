@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from secondlook import Document, Query
-from secondlook.errors import CheckpointProblem
+from secondlook.errors import CheckpointProblem, WrongArgument
 from secondlook.model.settings import FusionSettings
 from secondlook.rank.searcher import Searcher
 from secondlook.serve.breaker import Breaker
@@ -61,12 +61,16 @@ def test_hits_below_the_depth_follow_as_they_stood(ranker, engine, limits):
         assert {hit[name] for hit in hits[depth:]} == {None}
 
 
-def test_a_fused_ranker_ranks_as_rerank_does(ranker, engine):
-    fused = type(ranker)(
+@pytest.fixture(scope="module")
+def fused(ranker):
+    return type(ranker)(
         ranker.settings.model_copy(update={"fusion": FusionSettings(weight=0.9)}),
         ranker.tokenizer,
         ranker.backend,
     )
+
+
+def test_a_fused_ranker_ranks_as_rerank_does(fused, engine):
     with listening(serving(fused, index=engine)) as url:
         hits = search(url).json()["hits"]
         asked = {"query": "tide river sea", "documents": TEXTS}
@@ -77,6 +81,64 @@ def test_a_fused_ranker_ranks_as_rerank_does(ranker, engine):
     assert [hit["id"] for hit in hits] == [hit.doc_id for hit in expected.hits]
     for hit, same in zip(hits, expected.hits, strict=True):
         assert hit["final_score"] == pytest.approx(same.score, abs=1e-3)
+
+
+def test_first_stage_scores_make_the_rerank_routes_rank_as_search_does(fused):
+    asked = "tide river sea"
+    engine = Engine(Document(f"d{n}", text) for n, text in enumerate(TEXTS))  # a route has no title
+    with listening(serving(fused, index=engine)) as url:
+        hits = search(url, asked).json()["hits"]
+        sent = sorted(hits, key=lambda hit: hit["id"])  # in an order of its own
+        body = {
+            "query": asked,
+            "documents": [hit["text"] for hit in sent],
+            "first_stage_scores": [hit["first_score"] for hit in sent],
+        }
+        answers = [httpx.post(f"{url}/{version}/rerank", json=body) for version in ("v1", "v2")]
+        wrong = body | {"first_stage_scores": [1.0]}
+        refused = [httpx.post(f"{url}/{version}/rerank", json=wrong) for version in ("v1", "v2")]
+        infinite = httpx.post(f"{url}/v2/rerank", json=body | {"first_stage_scores": [1e300] * 4})
+    assert len({hit["final_score"] for hit in hits}) == len(hits) == 4
+    for answer in answers:
+        results, told = answer.json()["results"], answer.json()["meta"].get("warnings", [])
+        assert [sent[one["index"]]["id"] for one in results] == [hit["id"] for hit in hits]
+        for one, hit in zip(results, hits, strict=True):
+            assert one["final_score"] == pytest.approx(hit["final_score"], abs=1e-6)
+            assert one["relevance_score"] == pytest.approx(hit["score"], abs=1e-6)
+        assert not any("scores alone" in warning for warning in told)
+    ranked = fused.rank(asked, body["documents"], first_stage_scores=body["first_stage_scores"])
+    assert [sent[one["corpus_id"]]["id"] for one in ranked] == [hit["id"] for hit in hits]
+    for answer in refused:
+        assert answer.status_code == 422
+        assert "1 scores for 4 documents" in answer.json()["message"]
+    assert infinite.status_code == 422
+    with pytest.raises(WrongArgument, match="1 `first_stage_scores` for 4 documents"):
+        fused.rank(asked, body["documents"], first_stage_scores=[1.0])
+
+
+def test_first_stage_scores_change_nothing_where_the_ranker_was_not_tuned_to_add_them(ranker):
+    body = {"query": "tide", "documents": TEXTS}
+    first = [float(place) for place in range(len(TEXTS))]
+    with listening(serving(ranker)) as url:
+        alone = httpx.post(f"{url}/v2/rerank", json=body).json()["results"]
+        both = body | {"first_stage_scores": first, "raw_scores": True}
+        results = httpx.post(f"{url}/v2/rerank", json=both).json()["results"]
+    assert [one["index"] for one in results] == [one["index"] for one in alone]
+    assert [one["final_score"] for one in results] == [one["raw_score"] for one in results]
+    assert "final_score" not in alone[0]
+    assert ranker.rank("tide", TEXTS, first_stage_scores=first) == ranker.rank("tide", TEXTS)
+
+
+def test_at_the_deadline_documents_stand_by_their_first_stage_scores(fused):
+    held = Watched(fused)
+    held.go.clear()
+    body = {"query": "tide", "documents": TEXTS[:3], "first_stage_scores": [1.0, 3.0, 2.0]}
+    with listening(serving(held, limits=Limits(deadline=0.3))) as url:
+        answer = httpx.post(f"{url}/v2/rerank", json=body).json()
+        held.go.set()
+    assert [one["index"] for one in answer["results"]] == [1, 2, 0]
+    assert all("final_score" not in one for one in answer["results"])
+    assert answer["meta"]["warnings"][0].endswith("the others stand last, by first_stage_scores")
 
 
 def test_the_best_passage_of_a_long_document_is_shown(tiny_folder, ranker):

@@ -21,7 +21,7 @@ class RankedText(TypedDict):
 
 
 def ranked_texts(
-    scores: NDArray[np.float32],
+    scores: NDArray[np.floating],
     shown: NDArray[np.float32],
     texts: Sequence[str] | None,
     top_k: int | None,

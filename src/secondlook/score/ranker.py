@@ -13,8 +13,9 @@ from tokenizers import Tokenizer
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.tokens import Reader, TokenStore
 from secondlook.encode.type_classifier import TypeClassifier
+from secondlook.errors import WrongArgument
 from secondlook.model.checkpoint import TYPES, locate, refuse_to_replace
-from secondlook.rank.fusion import Fusion
+from secondlook.rank.fusion import Fusion, fuse
 from secondlook.score.backends import open_backend
 from secondlook.score.calibration import calibrate, score_meaning
 from secondlook.score.default_scale import fit_scale, reference_pairs
@@ -290,15 +291,25 @@ class Ranker:
         return_documents: bool = False,  # noqa: FBT001, FBT002 - sentence-transformers' signature
         *,
         raw_scores: bool = False,
+        first_stage_scores: Sequence[float] | None = None,
     ) -> list[RankedText]:
         """The documents best first, each by its place in `documents`; equals keep their order.
 
         The order is that of the raw scores; `score` is the relevance score, unless raw scores are
-        asked for.
+        asked for. With `first_stage_scores`, by which the documents were retrieved, a ranker that
+        was tuned to add them (`fusion`) orders by both, as `rerank` does.
         """
+        if first_stage_scores is not None and len(first_stage_scores) != len(documents):
+            raise WrongArgument(
+                f"{len(first_stage_scores):,} `first_stage_scores` for {len(documents):,} "
+                "documents; give one for each, in their order"
+            )
         scores = self.score([(Query("", query), Document("", text)) for text in documents])
         shown = scores if raw_scores else self.relevance(scores)
-        return ranked_texts(scores, shown, documents if return_documents else None, top_k)
+        by: NDArray[np.floating] = scores
+        if first_stage_scores is not None and self.fusion is not None:
+            by = fuse(first_stage_scores, scores, self.fusion)
+        return ranked_texts(by, shown, documents if return_documents else None, top_k)
 
     def relevance(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """The relevance scores of these raw scores: from 0 to 1, in the same order."""

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Header, Request, Response
 
 from secondlook.serve.outcome import SecondLook
+from secondlook.serve.problems import Refused
 from secondlook.serve.serving import Serving, unless_gone
 from secondlook.types import Document, Query
 
@@ -29,12 +30,26 @@ def serving_of(request: Request) -> Serving:
 
 
 async def reranked(
-    request: Request, model: str | None, query: str, texts: Sequence[str], seconds: float | None
+    request: Request,
+    model: str | None,
+    query: str,
+    texts: Sequence[str],
+    seconds: float | None,
+    first: Sequence[float] | None = None,
 ) -> SecondLook:
-    """The texts scored; raises Refused for what is beyond the limits."""
+    """The texts scored; raises Refused for what is beyond the limits.
+
+    So are scores of the first stage (`first`) that are not one for each text.
+    """
     serving = serving_of(request)
     until = serving.until(seconds)
     serving.limits.check(query, texts)
+    if first is not None and len(first) != len(texts):
+        raise Refused(
+            422,
+            f"first_stage_scores: {len(first):,} scores for {len(texts):,} documents; give one for "
+            "each, in their order",
+        )
     look = await unless_gone(
         request.receive,
         serving.second_stage.score(

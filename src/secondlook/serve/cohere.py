@@ -15,6 +15,7 @@ from secondlook.serve.schemas import (
     QUERY,
     TEXTS,
     CohereError,
+    FirstStageScores,
     ModelName,
     Texts,
     TopN,
@@ -42,6 +43,10 @@ class CohereRequest(BaseModel):
     """Not applied: how much of a document is read is part of the ranker."""
     raw_scores: bool = False
     """Give each result's `raw_score` too."""
+    first_stage_scores: FirstStageScores = None
+    """The scores by which the documents were retrieved, one for each, in their order. A ranker that
+    was tuned to add them orders by both, as `secondlook rerank` and `/v1/search` do, and each
+    result has its `final_score`; send all candidates then, as both are scaled over them."""
 
 
 class CohereResult(BaseModel):
@@ -52,6 +57,8 @@ class CohereResult(BaseModel):
     """The same as `score` of the other routes and `Ranker.predict`; `/info` says what it means."""
     raw_score: float | None = None
     """What the ranker ranks by, where `raw_scores` was asked for."""
+    final_score: float | None = None
+    """What the order goes by, where `first_stage_scores` were sent; none without a score."""
 
 
 class ApiVersion(BaseModel):
@@ -95,8 +102,10 @@ async def rerank_v2(
     request: Request, body: CohereRequest, seconds: Deadline = None
 ) -> CohereAnswer:
     """Rank documents, as Cohere's v2 API does."""
-    look = await reranked(request, body.model, body.query, body.documents, seconds)
+    first = body.first_stage_scores
+    look = await reranked(request, body.model, body.query, body.documents, seconds, first)
     scores, raw = look.relevance_scores.tolist(), look.raw_scores.tolist()
+    final = look.final_scores(first)
     return CohereAnswer(
         id=request.state.visit.id,
         results=[
@@ -104,10 +113,18 @@ async def rerank_v2(
                 index=place,
                 relevance_score=scores[place],
                 raw_score=raw[place] if body.raw_scores else None,
+                final_score=final[place] if first and look.outcome.scored[place] else None,
             )
-            for place in look.outcome.order()[: body.top_n]
+            for place in look.outcome.order(final)[: body.top_n]
         ],
-        meta=meta(request, "2", look, body.model, cut_asked=body.max_tokens_per_doc),
+        meta=meta(
+            request,
+            "2",
+            look,
+            body.model,
+            cut_asked=body.max_tokens_per_doc,
+            fused=first is not None,
+        ),
         partial=look.outcome.partial or None,
     )
 
@@ -118,17 +135,23 @@ def meta(
     look: SecondLook,
     model: str | None,
     cut_asked: int | None = None,
+    *,
+    fused: bool,
 ) -> Meta:
-    """With a warning for all that a client might not expect."""
+    """With a warning for all that a client might not expect.
+
+    `fused` says whether the first stage's scores were sent.
+    """
     outcome, reads = look.outcome, max_length(look.ranker)
     size, scored, cut = len(outcome.scored), int(outcome.scored.sum()), int((outcome.cut > 0).sum())
+    unscored = "by first_stage_scores" if fused else "in the order they were sent"
     warnings = []
     if outcome.failure:
-        warnings.append(f"partial: {outcome.failure}; documents stand in the order they were sent")
+        warnings.append(f"partial: {outcome.failure}; documents stand {unscored}")
     elif outcome.partial:
         warnings.append(
             f"partial: {scored} of {size} documents were scored before the deadline; the others "
-            "stand last, in the order they were sent"
+            f"stand last, {unscored}"
         )
     if cut:
         warnings.append(f"truncated: {cut} of {size} documents were longer than the ranker reads")
@@ -143,10 +166,10 @@ def meta(
             f"max_tokens_per_doc was not applied: this ranker reads up to {reads} tokens, as it "
             "was trained to"
         )
-    if serving_of(request).score_warnings and look.ranker.fusion is not None:
+    if serving_of(request).score_warnings and look.ranker.fusion is not None and not fused:
         warnings.append(
-            "the order is by the ranker's scores alone: it was tuned to add the first stage's, "
-            "which only /v1/search knows"
+            "the order is by the ranker's scores alone: it was tuned to add the first stage's; "
+            "send them as first_stage_scores, or ask /v1/search"
         )
     if serving_of(request).score_warnings and is_uncalibrated(look.ranker):
         warnings.append(f"relevance_score: {look.ranker.score_meaning}")

@@ -10,7 +10,15 @@ from secondlook.serve.asking import Deadline, reranked
 from secondlook.serve.body import StrictRoute
 from secondlook.serve.cohere import CohereResult, Meta, meta
 from secondlook.serve.problems import Refused, documented
-from secondlook.serve.schemas import QUERY, TEXTS, CohereError, ModelName, TopN, example
+from secondlook.serve.schemas import (
+    QUERY,
+    TEXTS,
+    CohereError,
+    FirstStageScores,
+    ModelName,
+    TopN,
+    example,
+)
 
 
 class TextDocument(BaseModel):
@@ -34,6 +42,10 @@ class JinaRequest(BaseModel):
     """Of the two APIs, Cohere's default counts: no."""
     raw_scores: bool = False
     """Give each result's `raw_score` too."""
+    first_stage_scores: FirstStageScores = None
+    """The scores by which the documents were retrieved, one for each, in their order. A ranker that
+    was tuned to add them orders by both, as `secondlook rerank` and `/v1/search` do, and each
+    result has its `final_score`; send all candidates then, as both are scaled over them."""
 
 
 class JinaResult(CohereResult):
@@ -80,8 +92,10 @@ _ERRORS = documented(JinaError, 400, 401, 404, 408, 413, 415, 421, 422, 429, 500
 async def rerank_v1(request: Request, body: JinaRequest, seconds: Deadline = None) -> JinaAnswer:
     """Rank documents, as Cohere's v1 API and Jina's do."""
     texts = [one if isinstance(one, str) else one.text for one in body.documents]
-    look = await reranked(request, body.model, body.query, texts, seconds)
+    first = body.first_stage_scores
+    look = await reranked(request, body.model, body.query, texts, seconds, first)
     scores, raw = look.relevance_scores.tolist(), look.raw_scores.tolist()
+    final = look.final_scores(first)
     return JinaAnswer(
         id=request.state.visit.id,
         model=look.name,
@@ -91,10 +105,11 @@ async def rerank_v1(request: Request, body: JinaRequest, seconds: Deadline = Non
                 index=place,
                 relevance_score=scores[place],
                 raw_score=raw[place] if body.raw_scores else None,
+                final_score=final[place] if first and look.outcome.scored[place] else None,
                 document=TextDocument(text=texts[place]) if body.return_documents else None,
             )
-            for place in look.outcome.order()[: body.top_n]
+            for place in look.outcome.order(final)[: body.top_n]
         ],
-        meta=meta(request, "1", look, body.model),
+        meta=meta(request, "1", look, body.model, fused=first is not None),
         partial=look.outcome.partial or None,
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secondlook.rank.fusion import fuse
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -72,9 +74,13 @@ class Outcome:
         """Whether the deadline came before the last score."""
         return not bool(self.scored.all())
 
-    def order(self) -> list[int]:
-        """The pairs best first; those without a score last, in the order they were given."""
-        return np.lexsort((-self.scores, ~self.scored)).tolist()  # type: ignore[no-any-return]
+    def order(self, final: NDArray[np.float64] | None = None) -> list[int]:
+        """The pairs best first, by their final scores where there are such.
+
+        Those without a score are last; equals stand in the order they were given.
+        """
+        by = self.scores if final is None else final
+        return np.lexsort((-by, ~self.scored)).tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +103,19 @@ class SecondLook:
         """From 0 to 1, as `Ranker.predict` gives them; 0 where there is none."""
         scores = self.ranker.relevance(self.outcome.scores)
         return np.where(self.outcome.scored, scores, np.float32(0))
+
+    def final_scores(self, first: Sequence[float] | None) -> NDArray[np.float64]:
+        """What each document's rank goes by: the raw scores, if none of the first stage are known.
+
+        Else what the ranker was tuned to make of both, and without a score the first stage's own.
+        """
+        scored, final = self.outcome.scored, self.outcome.scores.astype(np.float64)
+        if first is not None:
+            of_first = np.asarray(first, np.float64)
+            final[~scored] = of_first[~scored]
+            if self.ranker.fusion is not None:
+                final[scored] = fuse(of_first[scored], final[scored], self.ranker.fusion)
+        return final
 
     @property
     def raw_scores(self) -> NDArray[np.float32]:

@@ -13,6 +13,8 @@ ModelName = Annotated[str, Field(max_length=256)]
 Texts = Annotated[list[str], FailFast()]
 """The first wrong item is told, not each of a million."""
 Unit = Annotated[float, Field(ge=0, le=1)]
+FirstStageScores = Annotated[list[Annotated[float, Field(ge=-3e38, le=3e38)]] | None, FailFast()]
+"""Within float32, so that no sum of them is infinite."""
 
 
 def example(**fields: Any) -> ConfigDict:  # noqa: ANN401 - JSON
