@@ -9,7 +9,7 @@ import torch
 
 import tiny
 from invented import invent
-from secondlook.errors import SecondlookError, UnknownName
+from secondlook.errors import MalformedInput, SecondlookError
 from secondlook.model.network import new_joint
 from secondlook.train.groups import write_groups
 from secondlook.train.losses import LOSSES, register
@@ -60,14 +60,14 @@ def test_it_trains_a_ranker_by_its_name_in_a_recipe(install, recipe_file, tmp_pa
 def test_without_the_package_its_name_is_unknown_and_with_it_a_near_name_is_helped(
     install, recipe_file
 ):
-    with pytest.raises(UnknownName, match="no phase 'list_mle'"):
+    with pytest.raises(MalformedInput, match="no phase 'list_mle'"):
         read_recipe(recipe_file)
     install("acme-ranking")
     recipe_file.write_text(RECIPE.replace("list_mle", "list_mel"))
-    with pytest.raises(UnknownName, match="did you mean 'list_mle'"):
+    with pytest.raises(MalformedInput, match="did you mean 'list_mle'"):
         read_recipe(recipe_file)
     recipe_file.write_text(RECIPE.replace("top =", "topp ="))
-    with pytest.raises(UnknownName, match="did you mean 'top'"):
+    with pytest.raises(MalformedInput, match="did you mean 'top'"):
         read_recipe(recipe_file)
 
 
