@@ -31,10 +31,7 @@ def search(
     k: Annotated[int, typer.Option("-k", help="Results to show.", min=1)] = 10,
     by: By = None,
     ranker: Annotated[str | None, typer.Option(help="Re-rank with this re-ranker.")] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option(help="First-stage candidates to re-rank; default: 100.", min=1),
-    ] = None,
+    depth: Annotated[int | None, typer.Option(help="Hits re-ranked, default: 100.", min=1)] = None,
     filters: Filters = None,
     param: Parameters = None,
     routing: Routing = None,
@@ -53,15 +50,13 @@ def search(
     from secondlook.retrieve.search_options import read_options
     from secondlook.workflows.search import search as run
 
-    if depth is not None and ranker is None:
-        raise typer.BadParameter("--depth is how many candidates are re-ranked: it needs --ranker")
     options = read_options(filters or (), param or (), routing)
     result = run(
         folder,
         words,
         k=k,
         ranker=ranker,
-        depth=depth or 100,
+        depth=depth,
         by=by.value if by else None,
         options=options,
     )

@@ -99,21 +99,26 @@ def search(
     *,
     k: int = 10,
     ranker: str | Path | None = None,
-    depth: int = 100,
+    depth: int | None = None,
     by: By | None = None,
     options: SearchOptions | None = None,
 ) -> SearchResult:
     """The top `k` documents for a query; a re-ranker re-ranks the first `depth` candidates.
 
+    By default these are 100.
     Where `k` is larger, the candidates below the depth follow in the order they had.
     `by` is "bm25", "vectors" or "hybrid"; by default as the index was tuned to be searched, or
     hybrid where it has vectors and was not tuned. `options` are filters, parameters and routing
     for an attached index.
     """
+    from secondlook.errors import WrongArgument
     from secondlook.retrieve.search_options import SearchOptions, searched_with
     from secondlook.types import Query
     from secondlook.workflows.open_index import open_index, searched_by
 
+    if depth is not None and ranker is None:
+        raise WrongArgument("`depth` is how many candidates are re-ranked: it needs `ranker`")
+    depth = depth or 100
     engine = searched_with(open_index(index, by=by).engine, options or SearchOptions())
     asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
