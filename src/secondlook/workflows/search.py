@@ -118,7 +118,7 @@ def search(
 
     if depth is not None and ranker is None:
         raise WrongArgument("`depth` is how many candidates are re-ranked: it needs `ranker`")
-    depth = depth or 100
+    depth = 100 if depth is None else depth
     engine = searched_with(open_index(index, by=by).engine, options or SearchOptions())
     asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
