@@ -55,8 +55,9 @@ class SearchRequest(BaseModel):
     altogether where they would be late."""
     filters: Filters = []
     """Conditions that every hit has to meet, in the search engine's query language: `term`,
-    `terms`, `range`, `exists`, `prefix`, `match`, `ids`, `bool`, `nested`, `geo_distance`. For
-    attached indexes (`secondlook attach`), as the next two."""
+    `terms`, `range`, `exists`, `prefix`, `match`, `match_phrase`, `ids`, `bool`, `nested`,
+    `geo_distance`, `geo_bounding_box`. For attached indexes (`secondlook attach`), as the next
+    two."""
     parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
     """Values of the query template's placeholders; `/info` names them."""
     routing: str | None = Field(None, max_length=512)
