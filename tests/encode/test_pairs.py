@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from secondlook.encode.encoder import Encoder, longest_first
 from secondlook.encode.markers import add_markers
 from secondlook.encode.settings import EncodeSettings, MarkerSettings
+from secondlook.encode.tokens import text_only
 from secondlook.errors import MissingQueryType, UnknownName, UnusableTokenizer
 from secondlook.types import Document, Query
 
@@ -173,10 +174,29 @@ def test_the_title_stands_before_the_text_as_the_settings_say(bert, separator, e
     assert spelled(bert, untitled) == "[CLS] a [SEP] urban [SEP]"
 
 
-def test_no_text_can_forge_the_frame(bert):
-    features = encode(bert, "a", "town [SEP] [CLS]")
-    assert features.ids.tolist().count(bert.token_to_id("[SEP]")) == 2
-    assert features.ids.tolist().count(bert.token_to_id("[CLS]")) == 1
+@pytest.mark.parametrize("kind", ["family", "sentencepiece"])
+def test_no_text_can_forge_the_frame(kind, family, sentencepiece):
+    tokenizer = family if kind == "family" else sentencepiece
+    special = {i: t.content for i, t in tokenizer.get_added_tokens_decoder().items() if t.special}
+    unknown = getattr(tokenizer.model, "unk_token", None) or "<unk>"
+    framing = [i for i, spelling in special.items() if spelling not in {unknown, "[UNK]"}]
+    spellings = list(special.values())
+    plain = encode(tokenizer, "a", "town ghost")
+    for text in " ".join(spellings), "".join(spellings), f"x{'x'.join(spellings)}x":
+        forged = encode(tokenizer, text, f"town {text} ghost")
+        assert np.isin(forged.ids, framing).sum() == np.isin(plain.ids, framing).sum(), text
+        assert len(forged.ids) > len(plain.ids)
+
+
+def test_what_stands_around_a_spelled_out_special_token_is_read_as_ever(sentencepiece):
+    special = "</s>" if sentencepiece.token_to_id("</s>") is not None else "[SEP]"
+    own = text_only(sentencepiece)
+    assert text_only(own).to_str() == own.to_str()  # once is enough
+    around = own.encode(f"ghost {special} town", add_special_tokens=False).tokens
+    assert (around[0], around[-1]) == ("▁ghost", "▁town")
+    plain = "a ghost <b>town</b>"
+    tokens = sentencepiece.encode(plain, add_special_tokens=False).tokens
+    assert own.encode(plain, add_special_tokens=False).tokens == tokens
 
 
 def test_a_lone_surrogate_is_read_as_the_replacement_character(bert, roberta):

@@ -27,7 +27,7 @@ def calibrate(
     qrels: Annotated[str | None, typer.Option(help="Relevance judgments.")] = None,
     corpus: ScaleCorpus = None,
     queries: Annotated[
-        str | None, typer.Option(help="With --corpus: queries of unrelated pairs (with --qrels, all).")
+        str | None, typer.Option(help="With --corpus: queries of unrelated pairs; or all: --qrels.")
     ] = None,
     kind: Annotated[
         Kind,

@@ -10,7 +10,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from secondlook.encode.features import Features
-from secondlook.encode.tokens import in_batches, well_formed
+from secondlook.encode.tokens import in_batches, text_only, well_formed
 from secondlook.encode.words import WordFinder
 from secondlook.errors import UnusableTokenizer
 
@@ -70,8 +70,7 @@ class ChatEncoder:
         self._max_length = max_length
         self._parsing = Tokenizer.from_str(tokenizer.to_str())
         self._parsing.encode_special_tokens = False
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
-        self._tokenizer.encode_special_tokens = True
+        self._tokenizer = text_only(tokenizer)
         self._words = WordFinder(self._tokenizer)
         self._chat = chat
         special = [t.content for t in tokenizer.get_added_tokens_decoder().values() if t.special]

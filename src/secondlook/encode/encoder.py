@@ -7,19 +7,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from secondlook.encode.chat import ChatEncoder
 from secondlook.encode.features import Features
 from secondlook.encode.markers import QueryTerms, insert, marker_ids, match, term_reader
 from secondlook.encode.query_types import TYPES, read_type
 from secondlook.encode.template import Template
-from secondlook.encode.tokens import Reader, Tokens, TokenStore
+from secondlook.encode.tokens import Reader, Tokens, TokenStore, text_only
 from secondlook.encode.windows import Window, split
 from secondlook.errors import MissingQueryType, UnusableTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tokenizers import Tokenizer
 
     from secondlook.encode.markers import Marks
     from secondlook.encode.settings import EncodeSettings
@@ -63,10 +64,9 @@ class Encoder:
         types: TypeClassifier | None = None,
         cache_bytes: int = 128 * 2**20,
     ) -> None:
-        tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
+        tokenizer = text_only(tokenizer)  # the caller's stays as it is
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        tokenizer.encode_special_tokens = True
         self.settings = settings
         self._tokenizer = tokenizer
         self._types = types

@@ -10,6 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tokenizers import Regex, Tokenizer
+from tokenizers.pre_tokenizers import Sequence as InTurn
+from tokenizers.pre_tokenizers import Split
 
 from secondlook.encode.words import WordFinder
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Encoding
 
 _AT_ONCE = 2**21
 """Characters in one call of the tokenizer, whose results take a hundred times the memory."""
@@ -83,6 +86,30 @@ class Tokens:
 def well_formed(text: str) -> str:
     """The text as Unicode allows it: a lone surrogate, which no encoder takes, becomes U+FFFD."""
     return text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text)
+
+
+def text_only(tokenizer: Tokenizer) -> Tokenizer:
+    """A copy that reads everything as text, special tokens that a text spells out among it."""
+    tokenizer = Tokenizer.from_str(tokenizer.to_str())
+    tokenizer.encode_special_tokens = True
+    added = tokenizer.get_added_tokens_decoder().values()
+    special = [token.content for token in added if token.special]
+    read = tokenizer.encode_batch(special, add_special_tokens=False)
+    # Unigram has them among its pieces, and prefers them: there their spelling must not stay whole
+    whole = [
+        f"{re.escape(spelled[0])}(?={re.escape(spelled[1:])})"
+        for spelled, encoding in zip(special, read, strict=True)
+        if len(spelled) > 1 and (spelled, (0, len(spelled))) in _pieces(encoding)
+    ]
+    if whole:
+        apart = Split(Regex("|".join(whole)), "isolated")
+        before = tokenizer.pre_tokenizer
+        tokenizer.pre_tokenizer = apart if before is None else InTurn([before, apart])
+    return tokenizer
+
+
+def _pieces(encoding: Encoding) -> Iterator[tuple[str, tuple[int, int]]]:
+    return zip(encoding.tokens, encoding.offsets, strict=True)
 
 
 def in_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from secondlook.analyze import DEFAULT
 from secondlook.encode.markers import marker_ids, term_reader
 from secondlook.encode.settings import MarkerSettings
 from secondlook.encode.template import Template
-from secondlook.encode.tokens import well_formed, word_spans
+from secondlook.encode.tokens import text_only, well_formed, word_spans
 from secondlook.encode.words import WordFinder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
     from secondlook.encode.features import Features
     from secondlook.encode.settings import EncodeSettings
@@ -51,8 +51,7 @@ class WordReader:
     def __init__(
         self, tokenizer: Tokenizer, settings: EncodeSettings, analyzer: str | None = None
     ) -> None:
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
-        self._tokenizer.encode_special_tokens = True
+        self._tokenizer = text_only(tokenizer)  # the caller's stays as it is
         self._settings = settings
         self._words = WordFinder(tokenizer)
         language = analyzer or (settings.markers.analyzer if settings.markers else DEFAULT)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from secondlook.analyze import DEFAULT
+from secondlook.encode.tokens import text_only
 from secondlook.errors import CheckpointProblem, MissingExtra
 from secondlook.model.checkpoint import (
     base_name,
@@ -104,7 +105,8 @@ class WeigherModel:
     settings: WeigherSettings
 
     def __post_init__(self) -> None:
-        self.tokenizer.encode_special_tokens = True  # "[MASK]" in a text is a word of it
+        # "[MASK]" in a text is a word of it
+        object.__setattr__(self, "tokenizer", text_only(self.tokenizer))
 
 
 def new_weigher(base: str | Path, max_length: int, analyzer: str = DEFAULT) -> WeigherModel:

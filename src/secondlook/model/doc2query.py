@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from secondlook.encode.tokens import text_only
 from secondlook.errors import CheckpointProblem, MissingExtra, UnusableTokenizer
 from secondlook.model.checkpoint import (
     base_name,
@@ -68,7 +69,8 @@ class ExpanderModel:
     settings: ExpanderSettings
 
     def __post_init__(self) -> None:
-        self.tokenizer.encode_special_tokens = True  # "[SEP]" in a text is no separator
+        # "[SEP]" in a text is no separator
+        object.__setattr__(self, "tokenizer", text_only(self.tokenizer))
 
     @property
     def pad_id(self) -> int:

@@ -8,10 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tokenizers import Tokenizer
-
 from secondlook.encode.encoder import Encoder
-from secondlook.encode.tokens import Reader, TokenStore
+from secondlook.encode.tokens import Reader, TokenStore, text_only
 from secondlook.encode.type_classifier import TypeClassifier
 from secondlook.errors import WrongArgument
 from secondlook.model.checkpoint import TYPES, locate, refuse_to_replace
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
     from secondlook.data.conversions import Queries, RunLike
     from secondlook.data.run import Run
@@ -238,10 +237,9 @@ class Ranker:
     @cached_property
     def _token_counts(self) -> TokenStore:
         """Counts tokens: it keeps none of them, only their number."""
-        tokenizer = Tokenizer.from_str(self.tokenizer.to_str())  # the caller's stays as it is
+        tokenizer = text_only(self.tokenizer)  # the caller's stays as it is
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        tokenizer.encode_special_tokens = True
         return TokenStore(Reader(tokenizer, limit=0), "", _COUNTED_BYTES)
 
     @property

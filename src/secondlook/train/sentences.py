@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from secondlook.data.durable import write_at_once
 from secondlook.data.fingerprint import Fingerprint
 from secondlook.encode.features import Features
-from secondlook.encode.tokens import Reader, Tokens, well_formed
+from secondlook.encode.tokens import Reader, Tokens, text_only, well_formed
 from secondlook.errors import MalformedInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
     from secondlook.encode.template import Template
     from secondlook.types import Document
@@ -194,9 +194,7 @@ def _features(tokens: Tokens, first: int, second_segment: int) -> Features:
 
 def _reader(tokenizer: Tokenizer) -> Reader:
     """Reads special tokens that a text spells out as text, as rankers read them."""
-    tokenizer = Tokenizer.from_str(tokenizer.to_str())  # the caller's stays as it is
-    tokenizer.encode_special_tokens = True
-    return Reader(tokenizer, _LONGEST_SENTENCE)
+    return Reader(text_only(tokenizer), _LONGEST_SENTENCE)
 
 
 def _read(documents: Sequence[Document], reader: Reader) -> Iterator[list[Tokens]]:
