@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from secondlook.errors import MalformedInput, UnknownName
+from secondlook.errors import MalformedInput, SecondlookError, UnknownName
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,5 +42,5 @@ def read_toml(path: Path, kind: type[S]) -> S:
         problem = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in problem["loc"]) or kind.__name__.lower()
         raise MalformedInput(path, None, f"{place}: {problem['msg']}") from error
-    except (UnknownName, ValueError) as error:  # an unknown key; no TOML, or no UTF-8
+    except (SecondlookError, ValueError) as error:  # an unknown name; no TOML, or no UTF-8
         raise MalformedInput(path, None, str(error)) from error

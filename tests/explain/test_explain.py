@@ -323,6 +323,17 @@ def test_a_back_end_without_a_network_gives_everything_but_attention():
         explain(QUERY, DOCUMENT, ranker, layer=1)
 
 
+def test_a_family_whose_layers_are_not_known_is_explained_without_attention():
+    ranker = joint()
+    ranker.backend.network.encoder.config.model_type = "albert"
+    said = explain(QUERY, DOCUMENT, ranker)
+    assert said.attention == ()
+    assert "not shown for models of the family 'albert'" in said.attention_note
+    assert named(said.query_words, "bogue").attribution != 0.0
+    with pytest.raises(SecondlookError, match="family 'albert'"):
+        explain(QUERY, DOCUMENT, ranker, head=1)
+
+
 def test_a_query_type_is_predicted_where_the_ranker_can():
     labelled = [("where is it", "location"), ("who is it", "person")]
     typed = joint(query_types=True)

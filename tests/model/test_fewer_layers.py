@@ -8,11 +8,15 @@ import transformers
 
 import tiny
 from secondlook.errors import CheckpointProblem, WrongArgument
-from secondlook.model.checkpoint import open_checkpoint, read_config
+from secondlook.model.checkpoint import open_checkpoint, read_config, write_settings
 from secondlook.model.families import family
 from secondlook.model.fewer_layers import spread, write_fewer_layers
 from secondlook.model.network import load_model, new_joint, new_warm, save_model
+from secondlook.model.settings import FittedOn, FusionSettings, PlattCalibration
 
+FITTED = PlattCalibration(
+    slope=2.0, intercept=0.0, fitted_on=FittedOn(source="corpus", pairs=20, relevant=10)
+)
 KINDS = ["full_attention", "sliding_attention"] * 2 + ["full_attention"]
 
 
@@ -69,9 +73,14 @@ def test_a_bi_encoder_stays_one(tmp_path):
 def test_a_ranker_made_here_says_so_in_its_lineage(tmp_path):
     source = tiny.save(tiny.classifier(), tmp_path / "base")
     save_model(new_joint(source, {"strm": True}), tmp_path / "ranker")
+    fitted = open_checkpoint(tmp_path / "ranker").settings.model_copy(
+        update={"fusion": FusionSettings(weight=0.3), "calibration": FITTED}
+    )
+    write_settings(tmp_path / "ranker", fitted)
     write_fewer_layers(tmp_path / "ranker", 1, tmp_path / "small")
     settings = open_checkpoint(tmp_path / "small").settings
     assert settings.encode.strm
+    assert settings.fusion is settings.calibration is None  # its scores are others
     assert settings.lineage.phases[-1].name == "1 of 2 layers kept"
 
 

@@ -46,7 +46,9 @@ def test_another_ranker_or_other_pairs_have_a_scale_of_their_own(cache):
 
 
 def test_pairs_of_the_user_are_not_kept(cache):
-    own = [(Query(str(n), f"query {n}"), Document(f"d{n}", f"text {n}")) for n in range(20)]
+    own = [
+        (Query(str(n), f"query {n}"), Document(f"d{n}", f"text {n}"), {f"d{n}"}) for n in range(20)
+    ]
     fit_scale(Rising(), training_pairs(own))
     assert not cache.exists()
 

@@ -140,12 +140,27 @@ def test_a_tiny_corpus_is_refused():
 def test_training_pairs_relate_no_query_to_its_own_document_under_another_query():
     same = Document("shared", "text")
     positives = [
-        (Query(f"q{n}", "words"), same if n < 2 else Document(f"d{n}", "t")) for n in range(9)
+        (Query(f"q{n}", f"words {n}"), document, {document.id})
+        for n, document in enumerate([same, same, *(Document(f"d{n}", "t") for n in range(7))])
     ]
     pairs = training_pairs(positives)
     assert len(pairs.related) == 9
-    own = {query.id: document.id for query, document in positives}
+    own = {query.id: document.id for query, document, _ in positives}
     assert all(own[query.id] != document.id for query, document in pairs.unrelated)
+
+
+def test_nothing_that_was_judged_relevant_to_a_query_is_taken_for_unrelated():
+    """Not a second relevant document, nor one of the same query under another id."""
+    positives = [
+        (Query(f"q{n}", f"words {n // 2}"), Document(f"d{n}", "t"), {f"d{n}", f"d{(n + 2) % 12}"})
+        for n in range(12)
+    ]
+    relevant = {}
+    for query, _, ids in positives:
+        relevant.setdefault(query.text, set()).update(ids)
+    pairs = training_pairs(positives)
+    assert len(pairs.unrelated) == 24
+    assert not any(d.id in relevant[q.text] for q, d in pairs.unrelated)
 
 
 @pytest.mark.parametrize("kind", ["platt", "isotonic"])

@@ -1,6 +1,7 @@
 """Adaptation: how examples are made, what they cost, and that a network learns from them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from secondlook.data import write_corpus
 from secondlook.encode.template import Template
 from secondlook.errors import SecondlookError, UnusableTokenizer
 from secondlook.model.network import new_joint
+from secondlook.model.settings import FusionSettings
 from secondlook.train.adapt import run
 from secondlook.train.base_heads import put_into, store_heads
 from secondlook.train.phase import Place, TrainData
@@ -210,7 +212,11 @@ def corpus(tmp_path):
 def test_twenty_documents_are_learnt(tmp_path, joint, corpus):
     head = joint.network.classifier.classifier.weight.detach().clone()
     settings = AdaptPhase(**PHASE | {"max_steps": 300})
-    outcome = run(settings, joint, corpus, Place(tmp_path / "work", seed=7))
+    fused = joint.settings.model_copy(update={"fusion": FusionSettings(weight=0.3)})
+    outcome = run(
+        settings, replace(joint, settings=fused), corpus, Place(tmp_path / "work", seed=7)
+    )
+    assert outcome.model.settings.fusion is None  # it was chosen for other scores
     metrics = outcome.metrics
     assert metrics["perplexity"] < 1.5 < 3 < metrics["perplexity at the start"]
     assert outcome.history[-1]["loss"] < outcome.history[0]["loss"]

@@ -68,6 +68,11 @@ def test_places_of_missing_positives_are_filled_where_asked():
     unjudged = replace(GROUP, labels=(-1,) * 12)
     assert len(Draw(2, 4, seed="7").documents(unjudged, 0).documents) == 4
     assert len(Draw(2, 4, seed="7", fill=True).documents(unjudged, 0).documents) == 6
+    only_positives = replace(GROUP, labels=(1,) * 12)
+    assert len(Draw(2, 4, seed="7").documents(only_positives, 0).documents) == 2
+    assert len(Draw(2, 4, seed="7", fill=True).documents(only_positives, 0).documents) == 6
+    one_other = replace(GROUP, labels=(*(1,) * 11, 0))
+    assert sorted(Draw(2, 4, seed="7", fill=True).documents(one_other, 0).labels) == [0, *[1] * 5]
 
 
 def test_groups_that_teach_nothing_are_left_out(tmp_path):

@@ -1,13 +1,15 @@
 """Recipes of several phases, from base to ranker, with two-layer encoders."""
 
 import json
+from shutil import rmtree
 
 import pytest
 
 from invented import invent
 from secondlook.data import write_corpus
+from secondlook.errors import MalformedInput, UnknownName
 from secondlook.score.ranker import Ranker
-from secondlook.train.groups import write_groups
+from secondlook.train.groups import Groups, write_groups
 from secondlook.train.recipe import read_recipe, resolved
 from secondlook.train.run import job, train
 from secondlook.types import Document, Query
@@ -80,6 +82,56 @@ def test_the_phases_of_drbert_follow_each_other(tmp_path):
     dropped = [json.loads(line) for line in (ranker / "dropped.jsonl").read_text().splitlines()]
     assert len(dropped) == phases[2].metrics["taken"]
     assert json.loads((ranker / "denoise.json").read_text()) == phases[2].metrics
+
+
+@pytest.mark.usefixtures("base")
+def test_a_run_goes_on_though_its_data_and_its_work_have_been_moved(tmp_path, monkeypatch):
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    (tmp_path / "base").rename(before / "base")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("secondlook.train.run._finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            trained(before, DRBERT)
+    rmtree(before / "ranker.work" / "04-listwise")  # as if killed just before this was saved
+    state = before / "ranker.work" / "01-adapt.work" / "run" / "left"
+    state.mkdir(parents=True)  # as if killed while the phase's states were being removed
+    before.rename(after)
+    write_groups_elsewhere(before)
+    recipe = read_recipe(after / "recipe.toml")
+    settings = train(job(recipe, after, after / "ranker", base=after / "base"), resume=True)
+    made = Groups([after / "ranker.work" / "03-denoise.work" / "denoised.parquet"]).fingerprint
+    phases = settings.lineage.phases
+    assert phases[3].data == {"denoised.parquet": made}
+    assert phases[1].data == {"train.parquet": Groups([after / "train.parquet"]).fingerprint}
+    assert (after / "ranker" / "dropped.jsonl").is_file()
+    assert not state.exists()
+
+
+def write_groups_elsewhere(folder):
+    """Other groups where the first ones were."""
+    folder.mkdir()
+    write_groups(folder / "train.parquet", invent(9, seed=8), about={})
+    write_groups(folder / "dev.parquet", invent(3, seed=9), about={})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('phase = "listwise"', 'phase = "listwise"\nmeasure = "nDGC@10"', "did you mean 'nDCG@10'"),
+        ('phase = "pointwise"', 'phase = "pointwise"\nonly = ["trian.parquet"]', "'train.parquet'"),
+        ('phase = "listwise"', 'phase = "listwise"\nonly = ["train.parquet"]', "denoised.parquet"),
+    ],
+)
+@pytest.mark.usefixtures("base")
+def test_a_wrong_name_in_a_later_phase_is_said_before_the_first_one(tmp_path, old, new, problem):
+    with pytest.raises((MalformedInput, UnknownName), match=problem):
+        trained(tmp_path, DRBERT.replace(old, new))
+    assert not (tmp_path / "ranker.work").exists()
 
 
 @pytest.mark.usefixtures("base")

@@ -87,6 +87,9 @@ def explain(
         if layer is not None or head is not None:
             raise SecondlookError(_NO_ATTENTION)
         return _explain_remote(asked, whole, ranker, should_stop, until, analyzer)
+    looked_into, note = _can_be_looked_into(ranker)
+    if not looked_into and (layer is not None or head is not None):
+        raise SecondlookError(note or _NO_ATTENTION)
     [windows] = ranker.encoder.windows([whole])
     scored, scores = _score_windows(ranker, (asked, whole), windows, should_stop)
     shape = ranker.settings.encode.windows
@@ -95,17 +98,13 @@ def explain(
     query_words, document_words = _attributed(
         ranker, seen, float(scores[best]), windows[best].start, should_stop
     )
-    network = getattr(ranker.backend, "network", None)
     parts: dict[str, float] = {}
     attention: tuple[AttentionMap, ...] = ()
-    note = ""
-    if network is not None and ranker.settings.form != "frozen":
+    if looked_into:
         parts, maps = _look_inside(ranker.backend, seen, layer, head)
         if not _one_window_scores(shape, len(windows)):
             parts = {}  # those of the window that is shown: their sum is not the score
         attention, note = worth_showing(maps, two_vectors=ranker.settings.form == "warm")
-    elif layer is not None or head is not None:
-        raise SecondlookError(_NO_ATTENTION)
     return Explanation(
         query=query,
         document=document,
@@ -312,6 +311,19 @@ def _counts(word: ReadWord) -> bool:
 
 def _without(text: str, word: ReadWord) -> str:
     return text[: word.start] + text[word.end :]
+
+
+def _can_be_looked_into(ranker: Ranker) -> tuple[bool, str]:
+    """Whether there is attention to show, and where one would expect some, why there is none."""
+    network: Any = getattr(ranker.backend, "network", None)
+    if network is None or ranker.settings.form == "frozen":
+        return False, ""
+    from secondlook.model.families import Layered, description
+
+    kind = network.encoder.config.model_type
+    if issubclass(description({"model_type": kind}), Layered):
+        return True, ""
+    return False, f"attention is not shown for models of the family {kind!r}, whose layers differ"
 
 
 def _look_inside(

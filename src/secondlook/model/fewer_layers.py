@@ -70,7 +70,9 @@ def write_fewer_layers(source: str | Path, count: int, folder: Path) -> None:
         save_file(_weights(weights, kept), half / "model.safetensors", {"format": "pt"})
         if card is not None:
             step = Phase(name=f"{count} of {layers} layers kept")
-            write_settings(half, card.model_copy(update={"lineage": card.lineage.then(step)}))
+            fitted_to_other_scores = {"calibration": None, "fusion": None}
+            changed = {"lineage": card.lineage.then(step), **fitted_to_other_scores}
+            write_settings(half, card.model_copy(update=changed))
 
 
 def _check(folder: Path, config: Mapping[str, Any], card: RankerSettings | None) -> None:

@@ -113,7 +113,12 @@ def reference_pairs(every: int = 1) -> ScalePairs:
     return _paired(
         "reference pairs",
         [
-            (_asked(str(n), row["question"]), Document(str(n), row["passage"]), row["article"])
+            (
+                _asked(str(n), row["question"]),
+                Document(str(n), row["passage"]),
+                (row["article"],),
+                row["article"],
+            )
             for n, row in enumerate(rows)
         ],
         "a question is related to its own passage, and to no passage of another article",
@@ -127,9 +132,12 @@ def _asked(query_id: str, question: str) -> Query:
     return Query(query_id, question, next(types, "description"))
 
 
-def training_pairs(positives: Iterable[Pair]) -> ScalePairs:
-    """Queries that have a relevant document, each with its own and with other queries'."""
-    own = [(query, document, document.id) for query, document in positives]
+def training_pairs(positives: Iterable[tuple[Query, Document, Collection[str]]]) -> ScalePairs:
+    """Queries that have a relevant document, each with its own and with other queries'.
+
+    Of each: the query, its document, and the ids of all that are relevant to it.
+    """
+    own = [(query, document, ids, document.id) for query, document, ids in positives]
     return _paired(
         "training data",
         own,
@@ -221,15 +229,21 @@ def _stand_ins(documents: Iterable[Document]) -> Iterator[tuple[Query, Document]
 
 
 def _paired(
-    source: ScoreSource, own: Sequence[tuple[Query, Document, str]], assumed: str
+    source: ScoreSource, own: Sequence[tuple[Query, Document, Collection[str], str]], assumed: str
 ) -> ScalePairs:
-    """Each query with its own document, and with the next ones of another kind."""
+    """Each query with its own document, and with the next ones that are not of its kinds.
+
+    Of each: a query, its document, the kinds that are related to it, and the document's kind.
+    """
+    related_to: dict[str, set[str]] = {}
+    for query, _, kinds, _ in own:
+        related_to.setdefault(query.text, set()).update(kinds)
     unrelated = []
-    for place, (query, _, kind) in enumerate(own):
+    for place, (query, *_) in enumerate(own):
         turned = [*own[place + 1 :], *own[:place]]
-        others = [document for _, document, other in turned if other != kind]
+        others = [document for _, document, _, kind in turned if kind not in related_to[query.text]]
         unrelated += [(query, document) for document in others[:UNRELATED]]
-    related = tuple((query, document) for query, document, _ in own)
+    related = tuple((query, document) for query, document, *_ in own)
     return ScalePairs(source, related, tuple(unrelated), assumed)
 
 

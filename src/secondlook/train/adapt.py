@@ -84,7 +84,8 @@ def run(settings: AdaptPhase, start: Model, data: TrainData, place: Place) -> Ou
         "next sentence at the start": before.next_accuracy,
     }
     learned_from = {Path(settings.corpus).name: recital.sentences.fingerprint}
-    void = start.settings.model_copy(update={"calibration": None})  # fitted to other scores
+    fitted_to_other_scores = {"calibration": None, "fusion": None}
+    void = start.settings.model_copy(update=fitted_to_other_scores)
     return Outcome(replace(start, settings=void), data, learned_from, metrics, teach.history)
 
 

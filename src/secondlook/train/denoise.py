@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from secondlook.train.phase import Place, TrainData
     from secondlook.train.settings import DenoisePhase
 
+DENOISED = "denoised.parquet"
+"""What later phases learn from, instead of all group files that were given."""
 _GROUPS_AT_ONCE = 64
 _POSITIVE = 1  # the grade of an unlabelled candidate that is kept as a positive
 
@@ -54,7 +56,7 @@ def run(settings: DenoisePhase, start: Model, data: TrainData, place: Place) -> 
     groups = Groups(data.train)
     scores = _scored(groups, ranker, place)
     cut = Cut(settings, groups, scores)
-    clean = place.folder / "denoised.parquet"
+    clean = place.folder / DENOISED
     about = {"denoised": groups.fingerprint, "settings": settings.model_dump_json()}
     if groups.labels:
         about["labels"] = groups.labels

@@ -44,7 +44,7 @@ class Draw:
     seed: str
     """What sets this draw apart from others: the recipe's seed and the phase."""
     fill: bool = False
-    """Whether the places of missing positives go to other documents."""
+    """Whether places that one kind of documents leaves empty go to the other."""
 
     def documents(self, group: Group, epoch: int) -> Drawn:
         """Up to `positives` and `negatives` of the group's documents, positives first."""
@@ -52,16 +52,24 @@ class Draw:
         order = sorted(
             range(len(group.documents)), key=lambda at: _hash(name, group.documents[at].id)
         )
-        relevant = [at for at in order if group.labels[at] > 0][: self.positives]
+        relevant = [at for at in order if group.labels[at] > 0]
         others = [at for at in order if group.labels[at] <= 0]
-        missing = self.positives - len(relevant) if self.fill else 0
-        chosen = relevant + others[: self.negatives + missing]
+        first, second = self.shown(len(relevant), len(others))
+        chosen = relevant[:first] + others[:second]
         return Drawn(
             group.query,
             tuple(group.documents[at] for at in chosen),
             tuple(group.labels[at] for at in chosen),
             None if group.teacher is None else tuple(group.teacher[at] for at in chosen),
         )
+
+    def shown(self, relevant: int, others: int) -> tuple[int, int]:
+        """How many of each kind are shown, where a query has so many."""
+        if not self.fill:
+            return min(relevant, self.positives), min(others, self.negatives)
+        places = self.positives + self.negatives
+        first = min(relevant, max(self.positives, places - others))
+        return first, min(others, places - first)
 
     def order(self, query_ids: Sequence[str], epoch: int) -> list[int]:
         """In what order the queries come in an epoch: their places in `query_ids`."""
@@ -95,9 +103,7 @@ def usable(groups: Groups, draw: Draw, *, teacher: bool, labels: bool) -> Usable
             continue
         rows.append(place)
         names.append(name)
-        shown = min(positives, draw.positives)
-        room = draw.negatives + (draw.positives - shown if draw.fill else 0)
-        documents += shown + min(negatives, room)
+        documents += sum(draw.shown(positives, negatives))
     if not rows:
         wanted = "a teacher's scores" if teacher else "both a positive and a negative"
         verb = "teach" if teacher else "mine"

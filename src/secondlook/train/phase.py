@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from secondlook.errors import UnknownName
 from secondlook.progress import Unwatched, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from secondlook.model.network import Model
@@ -33,6 +34,14 @@ class TrainData:
     """Group files."""
     validate: Path | None = None
     """A group file with every candidate of the run that is to be re-ranked."""
+
+    def chosen(self, only: Sequence[str], phase: str) -> list[Path]:
+        """The group files that a phase names, in their own order; all where it names none."""
+        names = [path.name for path in self.train]
+        for name in only:
+            if name not in names:
+                raise UnknownName(f"file for the phase {phase!r}", name, names)
+        return [path for path in self.train if not only or path.name in only]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from transformers import EarlyStoppingCallback, TrainerState
 from transformers.utils import logging
 
 from secondlook.encode.encoder import Encoder
-from secondlook.errors import SecondlookError, UnknownName
+from secondlook.errors import SecondlookError
 from secondlook.evaluate.measures import parse_measure
 from secondlook.model.dropout import set_dropout
 from secondlook.model.first_token import first_token_only
@@ -76,21 +76,11 @@ def lesson(settings: RankingPhase, data: TrainData, seed: int) -> TrainingJob:
         seed=f"{seed}\0{settings.phase}",
         fill=not settings.needs_labels,
     )
-    groups = Groups(_chosen(settings, data))
+    groups = Groups(data.chosen(settings.only, settings.phase))
     found = usable(groups, draw, teacher=settings.needs_teacher, labels=settings.needs_labels)
     per_epoch = ceil(len(found.rows) / (settings.batch * processes.count()))
     steps = settings.max_steps or ceil(settings.epochs * per_epoch)
     return TrainingJob(groups, found, draw, steps)
-
-
-def _chosen(settings: RankingPhase, data: TrainData) -> list[Path]:
-    """The files the phase names, in the order of the data."""
-    for name in settings.only:
-        if name not in [path.name for path in data.train]:
-            raise UnknownName(
-                f"file for the phase {settings.phase!r}", name, [path.name for path in data.train]
-            )
-    return [path for path in data.train if not settings.only or path.name in settings.only]
 
 
 def run(settings: RankingPhase, start: Model, data: TrainData, place: Place) -> Outcome:
@@ -275,7 +265,8 @@ def _best_weights(
     """
     processes.wait()  # the first has saved the last state
     last = whole(place.run)[-1]
-    best = last if keep == "last" else Path(state.best_model_checkpoint or last)
+    # by its name: the folder may have been moved since
+    best = last if keep == "last" else place.run / Path(state.best_model_checkpoint or last).name
     trainer.network.load_state_dict(load_file(best / "model.safetensors"))
     plain = read_validated(best) if validate else None
     if trainer.average is None:

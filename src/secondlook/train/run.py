@@ -39,12 +39,13 @@ from secondlook.score.default_scale import store_scale
 from secondlook.score.ranker import Ranker
 from secondlook.train import processes
 from secondlook.train.base_heads import store_heads
+from secondlook.train.denoise import DENOISED
 from secondlook.train.groups import Groups
 from secondlook.train.phase import Outcome, Place, TrainData
 from secondlook.train.phases import ALONE, run_phase
 from secondlook.train.recipe import NAME, Recipe, resolved
 from secondlook.train.scale import scale_pairs
-from secondlook.train.settings import AdaptPhase, WarmPhase
+from secondlook.train.settings import AdaptPhase, DenoisePhase, RankingPhase, WarmPhase
 from secondlook.train.training_card import draw_curve, full_card
 from secondlook.train.triples import is_up_to_date, write_triple_groups
 from secondlook.train.truncation import texts_cut
@@ -115,7 +116,17 @@ def job(
         ),
         folder / recipe.data.validation if recipe.data.validation else None,
     )
+    _check_files(recipe, data)
     return Job(recipe, output, base or recipe.base, data, watch or Unwatched(), device, report_to)
+
+
+def _check_files(recipe: Recipe, data: TrainData) -> None:
+    """Refuse a file that a phase names and will not find, before earlier phases have trained."""
+    for settings in recipe.phases:
+        if isinstance(settings, RankingPhase):
+            data.chosen(settings.only, settings.phase)
+        elif isinstance(settings, DenoisePhase):
+            data = replace(data, train=(Path(DENOISED),))
 
 
 def prepare_data(job: Job) -> None:
@@ -158,7 +169,9 @@ def _train(job: Job, *, resume: bool) -> RankerSettings:
             job.watch.say(f"phase {number} of {len(job.recipe.phases)}: {settings.phase}")
             _run(job, settings, folder, data, done)
             processes.wait()
-        outcome = _read_outcome(job, done.name)
+        elif processes.first():  # it may have been killed before all of this was removed
+            rmtree(_place(job, done).run, ignore_errors=True)
+        outcome = _read_outcome(job, done.name, data)
         outcomes.append((settings.phase, outcome))
         folder, data = done, outcome.data
     if processes.first():
@@ -252,7 +265,34 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
     """One phase, from a checkpoint to the next."""
     if settings.phase in ALONE and not processes.first():
         return
-    place = Place(
+    place = _place(job, done)
+    if isinstance(settings, AdaptPhase):
+        if processes.first():  # the ranker's own checkpoint has no place for them
+            store_heads(job.base, place.folder)
+        processes.wait()
+    outcome = run_phase(settings, load_model(start, untrained_head=True), data, place)
+    made = outcome.data
+    kept = {
+        # what was given is given again, perhaps from another place
+        "data": None
+        if made == data
+        else {
+            "train": [_noted(path, job) for path in made.train],
+            "validate": _noted(made.validate, job) if made.validate else None,
+        },
+        "history": [dict(point) for point in outcome.history],
+        "keep": [_noted(path, job) for path in outcome.keep],
+    }
+    if not processes.first():
+        return
+    write_at_once(place.folder / _OUTCOME, json.dumps(kept))
+    save_model(_learned(outcome.model, settings.phase, outcome), done)
+    rmtree(place.run, ignore_errors=True)
+
+
+def _place(job: Job, done: Path) -> Place:
+    """Where the phase works that makes the checkpoint `done`."""
+    return Place(
         done.with_name(done.name + ".work"),
         job.recipe.seed,
         job.device,
@@ -260,24 +300,6 @@ def _run(job: Job, settings: PhaseSettings, start: Path, data: TrainData, done: 
         job.report_to,
         job.deadline,
     )
-    if isinstance(settings, AdaptPhase):
-        if processes.first():  # the ranker's own checkpoint has no place for them
-            store_heads(job.base, place.folder)
-        processes.wait()
-    outcome = run_phase(settings, load_model(start, untrained_head=True), data, place)
-    kept = {
-        "data": {
-            "train": [str(path.absolute()) for path in outcome.data.train],
-            "validate": str(outcome.data.validate.absolute()) if outcome.data.validate else None,
-        },
-        "history": [dict(point) for point in outcome.history],
-        "keep": [str(path.absolute()) for path in outcome.keep],
-    }
-    if not processes.first():
-        return
-    write_at_once(place.folder / _OUTCOME, json.dumps(kept))
-    save_model(_learned(outcome.model, settings.phase, outcome), done)
-    rmtree(place.run, ignore_errors=True)
 
 
 def _learned(model: Model, name: str, outcome: Outcome) -> Model:
@@ -291,21 +313,27 @@ def _learned(model: Model, name: str, outcome: Outcome) -> Model:
     return replace(model, settings=model.settings.model_copy(update={"lineage": lineage}))
 
 
-def _read_outcome(job: Job, name: str) -> Kept:
+def _noted(path: Path, job: Job) -> str:
+    """A path as it is found again, though the work folder has been moved."""
+    return str(path.relative_to(job.work) if path.is_relative_to(job.work) else path.absolute())
+
+
+def _read_outcome(job: Job, name: str, data: TrainData) -> Kept:
+    """What the phase left, which was given `data`."""
     kept: dict[str, Any] = json.loads((job.work / f"{name}.work" / _OUTCOME).read_text("utf-8"))
-    given = kept["data"]
-    data = TrainData(
-        job.data.folder,
-        tuple(Path(path) for path in given["train"]),
-        Path(given["validate"]) if given["validate"] else None,
-    )
-    return Kept(data, tuple(kept["history"]), tuple(Path(path) for path in kept["keep"]))
+    if made := kept["data"]:
+        data = TrainData(
+            data.folder,
+            tuple(job.work / path for path in made["train"]),
+            job.work / made["validate"] if made["validate"] else None,
+        )
+    return Kept(data, tuple(kept["history"]), tuple(job.work / path for path in kept["keep"]))
 
 
 def histories(job: Job) -> list[tuple[str, tuple[Mapping[str, float], ...]]]:
     """What each phase measured on the way, while the work folder is there."""
     return [
-        (settings.phase, _read_outcome(job, done.name).history)
+        (settings.phase, _read_outcome(job, done.name, job.data).history)
         for _, settings, done in _trained_phases(job)
     ]
 

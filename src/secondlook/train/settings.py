@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from secondlook.analyze import DEFAULT
 from secondlook.recipe import Settings
@@ -98,6 +98,15 @@ class RankingPhase(PhaseSettings):
     """Which weights the phase ends with: the best validated, or the start's where none was better;
     or the last, whatever validation says. `last` is for comparing recipes: a choice on some
     validation queries adds noise to every figure."""
+
+    @field_validator("measure")
+    @classmethod
+    def _known_measure(cls, spelling: str) -> str:
+        """Found out while the recipe is read, not when earlier phases have trained for hours."""
+        from secondlook.evaluate.measures import parse_measure
+
+        parse_measure(spelling)
+        return spelling
 
     @classmethod
     def name(cls) -> str:
