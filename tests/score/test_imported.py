@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer
 
 import tiny
@@ -15,6 +16,7 @@ from secondlook.model.network import new_joint
 from secondlook.score.export import export_ranker
 from secondlook.score.ranker import Ranker
 
+T5 = {"model_input_names": WITHOUT_SEGMENTS, "eos_token": "[SEP]", "model_max_length": 64}
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*torch.jit.script.*:DeprecationWarning"  # DeBERTa's own
 )
@@ -32,6 +34,20 @@ def test_scores_are_those_of_sentence_transformers(peer, tmp_path, layout):
     assert_scores_alike(path, there, tmp_path)
     ours = peer(tmp_path / "ours")  # and it reads ours as its own
     np.testing.assert_allclose(raw_there(ours), raw_there(there), atol=1e-4)
+
+
+def test_t5_reads_its_texts_with_nothing_before_the_first(peer, tmp_path):
+    """Its score is read at the last token, and its tokenizer has no first one."""
+    path = tiny.save(tiny.encoder_decoder("t5"), tmp_path / "t5", **T5)
+    tokenizer = read_tokenizer(path)
+    tokenizer.post_processor = TemplateProcessing(
+        single="$A [SEP]", pair="$A [SEP] $B [SEP]", special_tokens=[("[SEP]", 3)]
+    )
+    tokenizer.save(str(path / "tokenizer.json"))
+    ranker = assert_scores_alike(path, peer(path), tmp_path)
+    [features] = ranker.encoder.encode(pairs_of([("sea", "deep sea")]))
+    tokens = [tokenizer.id_to_token(token) for token in features.ids.tolist()]
+    assert tokens == ["sea", "[SEP]", "deep", "sea", "[SEP]"]
 
 
 @pytest.mark.parametrize("layout", slow_but(LAYOUTS, ["modular", "qwen3, causal"]))

@@ -22,6 +22,7 @@ class Template:
     |---|---|---|---|---|---|
     | joint, BERT | [CLS] | [SEP] | | [SEP] | 0, 1 |
     | joint, RoBERTa | <s> | </s></s> | | </s> | 0, 0 |
+    | joint, T5 | | </s> | | </s> | 0, 0 |
     | warm or frozen, BERT | [CLS] | [SEP] | [CLS] | [SEP] | 0, 0 |
 
     A query type stands between `before` and the query, followed by `separator`, in the query's
@@ -40,7 +41,7 @@ class Template:
     def read(cls, tokenizer: Tokenizer, form: Form) -> Template:
         """What the tokenizer's own post-processor does, found by letting it join two texts."""
         pair = tokenizer.encode("a", "a")
-        before, between, after = _around(pair, 2)
+        before, between, after = _around(pair, 2, first_empty=form == "joint")
         query, document = pair.type_ids[len(before)], pair.type_ids[-1 - len(after)]
         if form == "joint":
             return cls(before, between, Tokens.special([]), after, between, (query, document))
@@ -48,8 +49,11 @@ class Template:
         return cls(opening, closing, opening, closing, between, (query, query))
 
 
-def _around(encoding: Encoding, texts: int) -> list[Tokens]:
-    """The special tokens before the first text, between texts and after the last."""
+def _around(encoding: Encoding, texts: int, *, first_empty: bool = False) -> list[Tokens]:
+    """The special tokens before the first text, between texts and after the last.
+
+    Before the first there may be none, as with T5, whose score is read at the last token.
+    """
     gaps: list[list[int]] = [[] for _ in range(texts + 1)]
     seen = 0
     for token, text in zip(encoding.ids, encoding.sequence_ids, strict=True):
@@ -57,7 +61,7 @@ def _around(encoding: Encoding, texts: int) -> list[Tokens]:
             gaps[seen].append(token)
         else:
             seen = text + 1
-    if seen != texts or not all(gaps):
+    if seen != texts or not all(gaps[first_empty:]):
         raise UnusableTokenizer(
             "the tokenizer puts no special tokens around its texts, so there is no place to read "
             "a score from; take the tokenizer.json of a BERT-family encoder, or save it anew with "

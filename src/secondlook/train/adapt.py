@@ -20,7 +20,7 @@ from secondlook.train import processes
 from secondlook.train.base_heads import put_into
 from secondlook.train.course import Course, Shown, TrainingExamples, held_out, teach
 from secondlook.train.phase import Outcome
-from secondlook.train.pretraining import Pretraining, gather
+from secondlook.train.pretraining import Pretraining, counts, gather
 from secondlook.train.ranking import prepared, verbosity_kept
 from secondlook.train.sentences import NO_NEXT, ExampleMaker, Sentences
 
@@ -165,7 +165,7 @@ class _Adaptation:
         return teach(
             self.network,
             TrainingExamples(
-                course, shown, lambda examples: gather(examples, network), name, doing
+                course, shown, lambda examples: gather(examples, network), name, doing, counts
             ),
             self._place,
             self._device,

@@ -1,6 +1,6 @@
 """Training on examples in a fixed order, by transformers' Trainer; a kill costs a few steps.
 
-For networks that know their own loss: `forward` takes a gathered batch and gives a `loss`.
+For networks that know their own losses: `forward` takes a gathered batch and gives them by name.
 """
 
 from __future__ import annotations
@@ -145,6 +145,10 @@ class TrainingExamples:
     """Where in the place's run folder it is saved."""
     doing: str
     """What the watcher is told."""
+    counts: Callable[[Mapping[str, Tensor]], Mapping[str, float]]
+    """Of gathered examples: the losses that the network gives for them, and how many terms (words,
+    say) each is the mean of. A step's loss is the mean over all its terms, in however many
+    forwards."""
 
 
 def teach(
@@ -221,10 +225,13 @@ class _OrderedTrainer(Trainer):
         return SequentialSampler(self._exercise.shown)
 
     def _gathered(self, examples: list[Any]) -> dict[str, list[Any]]:
-        """A step's examples, forward by forward, and how many each has."""
+        """A step's examples, forward by forward, and the part of each loss that each makes."""
         size = self._exercise.course.forward
         some = [examples[first : first + size] for first in range(0, len(examples), size)]
-        return {"parts": list(map(self._exercise.gather, some)), "sizes": list(map(len, some))}
+        parts = list(map(self._exercise.gather, some))
+        counts = list(map(self._exercise.counts, parts))
+        whole = {name: max(1.0, sum(one[name] for one in counts)) for name in counts[0]}
+        return {"parts": parts, "shares": [{n: one[n] / whole[n] for n in one} for one in counts]}
 
     def training_step(
         self,
@@ -232,16 +239,16 @@ class _OrderedTrainer(Trainer):
         inputs: dict[str, Any],
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """One step's gradients: those of the mean over its examples."""
+        """One step's gradients: those of the mean over its terms."""
         model.train()
-        parts, sizes = inputs["parts"], inputs["sizes"]
+        parts, shares = inputs["parts"], inputs["shares"]
         total = torch.zeros((), device=self.args.device)
-        for part, size in zip(parts, sizes, strict=True):
+        for part, share in zip(parts, shares, strict=True):
             last = part is parts[-1]
             with nullcontext() if last else self.accelerator.no_sync(model):
                 with self.compute_loss_context_manager():
-                    mean = self.compute_loss(model, self._prepare_inputs(part))
-                loss = mean / (sum(sizes) / size)
+                    means = model(**self._prepare_inputs(part))
+                    loss = torch.stack([means[name] * of_it for name, of_it in share.items()]).sum()
                 self.accelerator.backward(loss)
             total += loss.detach()
         if not total.isfinite():

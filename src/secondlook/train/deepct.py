@@ -98,7 +98,7 @@ def train_weigher(
         teach(
             network,
             TrainingExamples(
-                course, shown, lambda some: gather(some, network), "weigh", "learning"
+                course, shown, lambda some: gather(some, network), "weigh", "learning", counts
             ),
             place,
             device,
@@ -126,6 +126,11 @@ def gather(examples: Sequence[Example], network: DeepCT) -> dict[str, Tensor]:
     names = ("input_ids", "attention_mask", "token_type_ids", "words")
     read = {name: torch.from_numpy(arrays[name]) for name in names}
     return read | {"targets": torch.from_numpy(targets)}
+
+
+def counts(gathered: Mapping[str, Tensor]) -> dict[str, float]:
+    """How many words the loss is the mean of."""
+    return {"loss": float((~gathered["targets"].isnan()).sum())}
 
 
 def _examples(

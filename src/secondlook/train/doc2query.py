@@ -78,7 +78,10 @@ def train_expander(
         # EncoderDecoderModel tells at every step of a change that is years old
         warnings.filterwarnings("ignore", "Version v4.12.0", FutureWarning)
         teach(
-            network, TrainingExamples(course, shown, gathered, "expand", "learning"), place, device
+            network,
+            TrainingExamples(course, shown, gathered, "expand", "learning", counts),
+            place,
+            device,
         )
         some = [gathered(unseen[n : n + 16]) for n in range(0, min(len(unseen), 512), 16)]
         perplexity = _perplexity(network, some, device)
@@ -95,14 +98,19 @@ def gather(model: ExpanderModel, pairs: Sequence[tuple[str, str]]) -> dict[str, 
     return {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
 
 
+def counts(gathered: Mapping[str, Tensor]) -> dict[str, float]:
+    """How many tokens of queries the loss is the mean of."""
+    return {"loss": float((gathered["labels"] != _IGNORED).sum())}
+
+
 def _perplexity(
     network: torch.nn.Module, batches: Sequence[Mapping[str, Tensor]], device: torch.device
 ) -> float:
     network.eval()
-    lost, tokens = 0.0, 0
+    lost, tokens = 0.0, 0.0
     for batch in batches:
         with torch.inference_mode():
             loss = network(**{name: rows.to(device) for name, rows in batch.items()}).loss
-        count = int((batch["labels"] != _IGNORED).sum())
+        count = counts(batch)["loss"]
         lost, tokens = lost + float(loss) * count, tokens + count
     return exp(lost / tokens)

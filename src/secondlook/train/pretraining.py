@@ -15,7 +15,7 @@ from secondlook.model.strm import visible
 from secondlook.train.sentences import NO_NEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from secondlook.model.network import CrossEncoder
     from secondlook.train.sentences import Example
@@ -94,9 +94,16 @@ class Pretraining(nn.Module):
         )
         return {
             "loss": word_loss + next_loss,
-            "words": word_loss.detach(),
+            "words": word_loss,
+            "next": next_loss,
             "right": (next_logits.argmax(1) == follows).sum(),
         }
+
+
+def counts(gathered: Mapping[str, Tensor]) -> dict[str, float]:
+    """How many hidden words and next sentences the two losses are means of."""
+    asked = (gathered["follows"] != NO_NEXT).sum()
+    return {"words": float(len(gathered["hidden"])), "next": float(asked)}
 
 
 def gather(examples: Sequence[Example], network: CrossEncoder) -> dict[str, Tensor]:
