@@ -114,7 +114,9 @@ def test_a_run_becomes_a_dict_a_table_and_a_file_and_comes_back(index, tmp_path)
     pytest.importorskip("pandas")
     run = index.retrieve(TEXTS, k=5)
     assert sl.Run.of(run.to_dict()) == run
-    assert sl.Run.of(run.to_dataframe()) == run
+    table = run.to_dataframe()
+    assert sl.Run.of(table) == run
+    assert sl.Run.of(table.assign(name="bm25")).name == ""  # a column is no name of the run
     run.write(tmp_path / "run.trec")
     back = sl.Run.of(str(tmp_path / "run.trec"))
     assert [[hit.doc_id for hit in r.hits] for r in back] == [

@@ -129,7 +129,15 @@ class EngineProblem(SecondlookError):
 
 
 class RemoteProblem(SecondlookError):
-    """A re-ranker behind a URL that refused, failed or could not be reached."""
+    """A re-ranker behind a URL that refused, failed or could not be reached.
+
+    `answer` is in the service's own words, which may repeat what it was sent: `reason` is the
+    message without it.
+    """
+
+    def __init__(self, reason: str, answer: str = "") -> None:
+        super().__init__(f"{reason}. Its answer: {answer}" if answer else reason)
+        self.reason = reason
 
 
 class CostLimitReached(RemoteProblem):

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from command_line import in_process
 from secondlook import data
 from secondlook.cli import app, main
+from secondlook.errors import WrongArgument
 from secondlook.types import Document, Query
 
 
@@ -32,6 +33,24 @@ def test_each_kind_goes_from_format_to_format(tmp_path):
     assert (tmp_path / "test.tsv").read_text() == "query-id\tcorpus-id\tscore\n7\t1\t1\n"
     (ranking,) = data.read_run(tmp_path / "run.trec.gz", "trec")
     assert [(hit.doc_id, hit.score) for hit in ranking.hits] == [("1", 1.0), ("2", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("corpus", "corpus.jsonl"), ("queries", "queries.jsonl"), ("qrels", "t.tsv")]
+)
+def test_a_folder_does_not_become_the_file_that_is_read_of_it(tmp_path, kind, name):
+    folder = tmp_path / "bd"
+    (folder / "qrels").mkdir(parents=True)
+    row = '{"_id": "1", "text": "tides", "metadata": {"url": "a"}}\n'
+    (folder / "corpus.jsonl").write_text(row)
+    (folder / "queries.jsonl").write_text(row)
+    (folder / "qrels" / "t.tsv").write_text("query-id\tcorpus-id\tscore\n1\t1\t1\n")
+    own = (folder / "qrels" if kind == "qrels" else folder) / name
+    before = own.read_text()
+    with pytest.raises(WrongArgument, match="is read, too"):
+        convert(kind, folder, own)
+    assert own.read_text() == before
+    convert(kind, folder, folder / "beside.tsv")
 
 
 def test_a_run_keeps_its_tag(tmp_path):

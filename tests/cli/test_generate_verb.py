@@ -128,6 +128,8 @@ def test_tune_learns_from_generated_queries_and_says_so(data, monkeypatch):
     )  # fmt: skip
     assert done.exit_code == 0, done.output or done.exception
     assert "verdict is based on generated queries:" in done.stdout
+    verdict = json.loads((out / "verdict.json").read_text())
+    assert verdict["labels"].startswith("generated queries: ")
     phases = json.loads((out / "ranker" / "secondlook.json").read_text())["lineage"]["phases"]
     assert phases[-1]["labels"].startswith("generated queries: ")
     assert "generated queries" in (out / "ranker" / "README.md").read_text()

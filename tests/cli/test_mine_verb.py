@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 from command_line import in_process, secondlook
 from invented import write_deep_sea
 from no_cluster import in_this_process
+from secondlook.cli import app
 from secondlook.data import write_corpus, write_qrels, write_queries
+from secondlook.terminal.problems import WRONG_OPTION, exit_code
 from secondlook.train.groups import Groups
 from secondlook.types import Document, Query
 
@@ -43,7 +46,10 @@ def test_groups_come_from_an_index_or_a_run(tmp_path):
 def test_what_it_cannot_do_is_said(tmp_path):
     arguments = ["mine", *collection(tmp_path), "-o", tmp_path / "train.parquet"]
     assert "give a run" in secondlook(*arguments, fails=True)
-    assert "as in 1-100" in secondlook(*arguments, "--ranks", "5", fails=True)
+    for ranks, said in {"5": "as in 1-100", "9-3": "--ranks 9-3: they count from 1"}.items():
+        refused = CliRunner().invoke(app, [*map(str, arguments), "--ranks", ranks]).exception
+        assert said in str(refused)
+        assert exit_code(refused) == WRONG_OPTION
 
 
 @pytest.fixture

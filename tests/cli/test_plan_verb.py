@@ -5,14 +5,17 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
+from typer.testing import CliRunner
 
 import benched
 import tiny
 from command_line import in_process as run
 from command_line import secondlook
 from secondlook import Ranker
+from secondlook.cli import app
 from secondlook.scale.bench import LENGTHS, Bench, time_requests
 from secondlook.serve.keys import add_key
+from secondlook.terminal.problems import WRONG_OPTION, exit_code
 from served import Watched, listening, serving
 
 
@@ -64,9 +67,31 @@ def test_what_cannot_be_done_is_said_with_what_would_do(bench):
     ],
 )
 def test_a_load_of_nothing_is_refused(bench, given, says):
+    assert says in str(refused(bench, given))
+
+
+def refused(bench, given):
     options = {"--qps": "5", "--p99": "2s", "--corpus": "1M", "--bench": bench} | given
-    said = run("plan", *(word for pair in options.items() for word in pair), fails=True)
-    assert says in said
+    words = [str(word) for pair in options.items() for word in pair]
+    problem = CliRunner().invoke(app, ["plan", *words]).exception
+    assert exit_code(problem) == WRONG_OPTION
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"--qps": "0.5"}, "at least one query per second"),
+        ({"--qps": "2 apples"}, "is no number"),
+        ({"--p99": "150%"}, "is no amount"),
+        ({"--p99": "150"}, "write it with its unit"),
+        ({"--corpus": "abc"}, "is no amount"),
+        ({"--corpus": "1.5"}, "no whole number"),
+        ({"--engine": "openvino bf61"}, "did you mean 'openvino bf16'"),
+    ],
+)
+def test_an_option_that_cannot_be_read_ends_it_as_a_wrong_option(bench, given, says):
+    assert says in str(refused(bench, given))
 
 
 def test_a_bench_measures_what_a_plan_reads(tmp_path):

@@ -184,6 +184,17 @@ def test_a_misspelt_key_is_refused_with_the_nearest(folder):
         written(folder)
 
 
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [('["nDGC@10"]', r"did you mean 'nDCG@10'"), ('["nDCG@ten"]', "cannot be read"), ("[]", "1")],
+)
+def test_measures_that_there_are_not_are_a_fault_of_the_file(folder, measures, said):
+    text = TOML.replace('["RR@10", "nDCG@10"]', measures)
+    (folder / "experiment.toml").write_text(text)
+    with pytest.raises(MalformedInput, match=rf"experiment\.toml: .*{said}"):
+        written(folder)
+
+
 def test_a_missing_key_is_named(folder):
     (folder / "experiment.toml").write_text('qrels = ["one.txt"]\n')
     with pytest.raises(MalformedInput, match="queries: Field required"):

@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from pathlib import Path
+from shutil import rmtree
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +18,7 @@ from secondlook.data import read_qrels, read_queries, read_run
 from secondlook.data.splits import read_splits
 from secondlook.errors import MissingExtra, SecondlookError
 from secondlook.evaluate.measures import evaluate
+from secondlook.model.checkpoint import files_fingerprint, open_checkpoint
 from secondlook.model.network import new_warm, save_model
 from secondlook.train.budget import Clock
 from secondlook.train.groups import Groups
@@ -88,6 +90,23 @@ def test_it_goes_from_a_folder_to_a_verdict_and_goes_on_where_it_stopped(data, m
 
     assert tune(data, "--ship").exit_code == 0
     assert "scores are not calibrated" in done.stdout  # nothing is judged not relevant
+
+    set_fusion(out / "ranker", 0.123)  # what somebody sets in the shipped ranker stays
+    (out / "report.html").write_text("kept")
+    assert tune(data, "--ship").exit_code == 0
+    assert open_checkpoint(out / "ranker").settings.fusion.weight == 0.123
+    assert (out / "report.html").read_text() == "kept"
+
+    rmtree(out / "stages")
+    again = tune(data, "--minutes", "0.1", "--seed", "8")
+    helps_now = again.exit_code == 0
+    assert helps_now or "of an earlier tuning" in again.output
+    assert "not trained: too little time" in (out / "report.html").read_text()
+    if not helps_now:
+        tune(data, "--minutes", "0.1", "--seed", "8", "--ship")
+    shipped, tuned = (open_checkpoint(folder) for folder in (out / "ranker", out / "stages/tuned"))
+    assert shipped.settings == tuned.settings
+    assert files_fingerprint(shipped.folder) == files_fingerprint(tuned.folder)
 
 
 def test_too_short_a_time_is_said_and_each_pair_is_scored_once(data, monkeypatch):
@@ -285,7 +304,7 @@ def test_what_is_better_on_the_validation_queries_goes_on(data, monkeypatch, bet
     monkeypatch.setattr(Tuning, "_candidates", lambda _: ["untuned", "trained"])
     with monkeypatch.context() as patch:
         patch.setattr(Tuning, "validated", lambda _, name: means[name])
-        patch.setattr("secondlook.workflows.calibrate.calibrate", interrupted)
+        patch.setattr("secondlook.workflows.fuse.tune_fusion", interrupted)
         with pytest.raises(RuntimeError, match="power cut"):
             tune(data, "--minutes", "30")
     stages = data.parent / "out" / "stages"

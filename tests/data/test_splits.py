@@ -8,6 +8,7 @@ import pytest
 
 from secondlook.data import read_qrels, write_qrels, write_queries
 from secondlook.data.near_duplicates import clusters
+from secondlook.data.origin import write_made
 from secondlook.data.splits import add_judged, read_splits
 from secondlook.errors import SecondlookError
 from secondlook.types import Query
@@ -39,6 +40,26 @@ def test_one_text_ten_times_still_leaves_all_three_splits(tmp_path):
     texts = {f"q{n}": asked[n % 3] for n in range(30)}
     splits = read_splits(folder(tmp_path, texts, train=texts))
     assert [len(part) for part in (splits.train, splits.dev, splits.test)] == [10, 10, 10]
+
+
+@pytest.mark.parametrize("origin", ["generated queries: 80 of 120 by a model", "clicks"])
+def test_queries_generated_from_one_passage_are_cut_into_one_split(tmp_path, origin):
+    asked = {
+        f"q{n}": f"{'who what when where'.split()[n % 4]} {n} {TOPICS[n % 40]}" for n in range(80)
+    }
+    passages = {query: {f"d{int(query[1:]) // 2}": 1} for query in asked}
+    write_made(tmp_path, [Query(*query) for query in asked.items()], passages, origin)
+    splits = read_splits(tmp_path)
+    parts = [
+        {next(iter(part[query])) for query in part}
+        for part in (splits.train, splits.dev, splits.test)
+    ]
+    assert all(parts)
+    shared = sum(map(len, parts)) - len(set.union(*parts))
+    assert shared == 0 if origin.startswith("generated") else shared > 0
+    assert 14 <= len(splits.test) <= 18
+    later = {*splits.test, *splits.dev}
+    assert {*splits.train, *later} == {*asked}
 
 
 GIVEN = {

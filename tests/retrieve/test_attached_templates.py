@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 
@@ -18,7 +19,7 @@ from secondlook.retrieve.attached import AttachedIndex
 from secondlook.retrieve.attached_mapping import IndexMapping, IndexState
 from secondlook.retrieve.attached_proposal import oddities, propose, refuse_unknown_fields
 from secondlook.retrieve.attached_query import QueryTemplate, StoredTemplate
-from secondlook.retrieve.attached_reader import IndexReader
+from secondlook.retrieve.attached_reader import IndexReader, PointInTime
 from secondlook.retrieve.attached_settings import AttachedSettings
 from secondlook.retrieve.attached_text import TextTemplate
 from secondlook.retrieve.attached_watch import card_of
@@ -392,6 +393,40 @@ def test_a_request_that_writes_cannot_be_sent(method, path):
         IndexReader(Cluster(), "products").send(method, path)
     with pytest.raises(ValueError, match="it was sent"):
         IndexReader(Cluster(), "products").send("POST", "/products/_search")
+
+
+class OfManyShards(IndexReader):
+    """Documents whose only sort value, `_seq_no`, each shard counts for itself."""
+
+    def __init__(self, shards, documents):
+        super().__init__(None, "logs-*")
+        pairs = product(range(documents), range(shards))
+        self.ids = [(number, f"{number}-{shard}") for number, shard in pairs]
+        self.asked = 0
+
+    def search(self, body, **_):
+        self.asked += 1
+        assert self.asked < 50
+        (after,) = body.get("search_after", [-1])
+        later = [{"_id": id_, "sort": [number]} for number, id_ in self.ids if number > after]
+        return later[: body["size"]]
+
+    def read(self, size):
+        pages = self.pages(PointInTime("p"), [], dict, size)
+        return [hit["_id"] for page in pages for hit in page]
+
+
+@pytest.mark.parametrize("shards", [1, 3, 4, 5, 13])
+def test_documents_of_as_many_shards_as_a_page_has_hits_are_all_read_once(shards):
+    reader = OfManyShards(shards, documents=3)
+    assert reader.read(size=4) == [id_ for _, id_ in reader.ids]
+
+
+def test_more_shards_than_the_largest_page_has_hits_are_refused(monkeypatch):
+    monkeypatch.setattr("secondlook.retrieve.attached_reader._LARGEST_PAGE", 10)
+    with pytest.raises(EngineProblem, match="cannot be read page by page"):
+        OfManyShards(10, documents=2).read(size=4)
+    assert len(OfManyShards(9, documents=2).read(size=4)) == 18
 
 
 class Shop:

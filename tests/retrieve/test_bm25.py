@@ -47,6 +47,29 @@ def test_the_best_are_found_whatever_the_scores(small, k, seed):
     assert sorted(scores[best], reverse=True) == sorted(scores, reverse=True)[:k]
 
 
+@pytest.mark.parametrize("k", [1, 9, 10, 60, 300])
+def test_the_best_begin_the_best_of_more_where_documents_tie(tmp_path, k):
+    documents = [
+        Document(f"d{n:03}", f"tide {'sea' if n % 7 else 'low low'} {'cat' if n % 2 else 'dog'}")
+        for n in range(300)
+    ]
+    index = Bm25Index.build(tmp_path / "index", documents, Bm25Settings())
+    for text in ("low tide", "tide", "cat"):
+        (few,), (all_of_them,) = (index.retrieve([Query("q", text)], n) for n in (k, 1000))
+        assert few == all_of_them.top(k)
+    assert len(index.retrieve([Query("q", "cat")], 1000)[0].hits) == 150
+
+
+def test_what_an_index_takes_is_told_without_its_vectors(tmp_path):
+    index = Bm25Index.build(tmp_path / "index", DOCUMENTS, Bm25Settings())
+    before = index.stored_bytes()
+    assert before > (tmp_path / "index" / "corpus.sqlite").stat().st_size
+    for folder in ("vectors", ".vectors.half"):
+        (tmp_path / "index" / folder / "encoder").mkdir(parents=True)
+        (tmp_path / "index" / folder / "encoder" / "weights.bin").write_bytes(b"w" * 1000)
+    assert index.stored_bytes() == before
+
+
 def test_a_folder_is_all_one_needs(tmp_path):
     built = Bm25Index.build(tmp_path / "index", DOCUMENTS, Bm25Settings(k1=1.2))
     opened = open_index(tmp_path / "index")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tiny
-from fake_cluster import NAME, folder_of, listening
+from fake_cluster import NAME, Node, folder_of, listening
 from opensearch_cluster import FULL_OPENSEARCH, Cluster, Unavailable
 from secondlook.cli import app
 from secondlook.data import read_run
@@ -140,6 +140,32 @@ def test_each_product_gets_its_own_mapping():
 def test_too_many_dimensions_are_refused_before_anything_is_sent():
     with pytest.raises(EngineProblem, match="1,025 dimensions"):
         vector_field("opensearch", 1025)
+
+
+def test_what_no_load_could_begin_with_is_told_before_vectors_are_made(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENSEARCH_URL", raising=False)
+    with listening() as node:
+        settings = OpenSearchSettings(urls=(node.url,), name=NAME, discover=False)
+        copied, folder = settings.model_copy(update={"replicas": 3}), tmp_path / "index"
+        OpenSearchIndex.prepare(folder, settings, DIMENSION)
+        with pytest.raises(EngineProblem, match="1,025 dimensions"):
+            OpenSearchIndex.prepare(folder, settings, 1025)
+        with pytest.raises(EngineProblem, match="3 replicas need 4 data nodes"):
+            OpenSearchIndex.prepare(folder, copied, DIMENSION)
+        monkeypatch.setattr(node, "reply", lambda path: foreign(path) or Node.reply(node, path))
+        with pytest.raises(EngineProblem, match="choose another `name`"):
+            OpenSearchIndex.prepare(folder, settings, DIMENSION)
+        assert not any("-loading" in path for path, _ in node.asked)
+        (folder / "corpus.sqlite").touch()
+        with pytest.raises(IndexProblem, match="holds something else"):
+            OpenSearchIndex.prepare(folder, settings, DIMENSION)
+    with pytest.raises(EngineProblem, match="cannot reach the cluster"):
+        OpenSearchIndex.prepare(tmp_path / "other", settings, DIMENSION)
+
+
+def foreign(path):
+    """An index of that name that something else made."""
+    return {NAME: {"aliases": {}, "mappings": {}}} if path.startswith(f"/{NAME},") else None
 
 
 def passages(number: int) -> list[Document]:

@@ -113,6 +113,14 @@ def test_the_nearest_documents_are_found_with_their_cosines(tmp_path):
     assert len(vectors.retrieve([Query("q", "")], queries[:1], 1000)[0].hits) == 300
 
 
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_the_nearest_begin_the_nearest_of_more_where_documents_tie(tmp_path, k):
+    rows = np.repeat(unit_vectors(4), 10, axis=0)
+    vectors = DocumentVectors(written(tmp_path / "index", rows))
+    (few,), (more,) = (vectors.retrieve([Query("q", "")], rows[:1], n) for n in (k, 40))
+    assert few == more.top(k)
+
+
 def test_windows_of_a_document_are_pooled(tmp_path):
     rows = unit_vectors(7)
     query = unit_vectors(1, seed=2)
@@ -279,6 +287,34 @@ def test_what_was_saved_before_a_kill_is_kept_and_the_rest_made_again(tmp_path):
     assert files.ids.at(np.arange(3)) == ["a", "ü", "c"]
     assert np.abs(files.rows.read(slice(None)) - rows[[0, 1, 2, 4]]).max() < 0.01
     assert not list(index.glob(".vectors*"))
+
+
+@pytest.mark.parametrize("stored", ["folder", "cluster"])
+@pytest.mark.parametrize("step", ["write_digests", "write_vector_card", "_set_aside"])
+def test_an_end_that_is_interrupted_costs_no_vector(tmp_path, monkeypatch, step, stored):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    index, rows = tmp_path / "index", unit_vectors(4)
+    index.mkdir()
+    writer = VectorWriter(index, JOB, DIMENSION, "fp32")
+    writer.add(["a", "b", "c"], np.array([1, 2, 1]), rows)
+    writer.complete()
+    made = card(writer, windows=WindowSettings()).model_copy(update={"stored": stored})
+    with monkeypatch.context() as patched:
+        patched.setattr(f"secondlook.retrieve.vector_files.{step}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            writer.finish(made)
+    del writer
+    again = VectorWriter(index, JOB, DIMENSION, "fp32")
+    assert (again.documents, again.rows) == (3, 4)
+    assert np.array_equal(again.complete().read(slice(None)), rows)
+    again.finish(made)
+    verify_vectors(index / "vectors")
+    left = {"digests.json", "row_ends.npy", "vectors.json"}
+    if stored == "folder":
+        left |= {"ids.utf8", "id_ends.npy", "id_order.npy", "rows.bin"}
+    assert left == {path.name for path in (index / "vectors").iterdir()}
 
 
 def test_another_job_starts_over(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from remote_service import Service, overlap, probability
 from remote_service import ranker as remote_ranker
 from secondlook import Document, Query
-from secondlook.errors import RemoteProblem, Unwritable
+from secondlook.errors import RemoteProblem, Unwritable, WrongArgument
 from secondlook.serve import remote_queue
 from secondlook.serve.limits import Limits
 from secondlook.serve.metrics import Metrics
@@ -84,6 +84,31 @@ def test_where_it_fails_documents_stand_as_they_were_sent(ranker, service):
     assert TEXTS[again["results"][0]["index"]] == BEST
     assert told['secondlook_scoring_errors_total{error="RemoteProblem",ranker="tiny"}'] == 1
     assert told['secondlook_partial_answers_total{ranker="tiny"}'] == 1
+
+
+def test_what_a_service_repeats_of_a_request_is_not_logged(ranker, service, caplog):
+    echo = [{"loc": ["body", "documents", 0], "msg": "too long", "input": TEXTS[0]}]
+    service.script = [httpx.Response(422, json={"detail": echo}) for _ in range(3)]
+    served = serving(ranker, explainer=_explainer())
+    with listening(served) as url, caplog.at_level("INFO", "secondlook"):
+        assert rerank(url).json()["partial"]
+        asked = {"query": QUERY, "text": TEXTS[0]}
+        assert httpx.post(f"{url}/v1/explain", json=asked).status_code == 503
+    problems = [record.facts["problem"] for record in caplog.records if record.levelname == "ERROR"]
+    assert len(problems) == 2
+    assert all("rank.example/v2/rerank answered 422" in problem for problem in problems)
+    assert TEXTS[0] not in str([vars(record) for record in caplog.records])
+    with pytest.raises(RemoteProblem, match=TEXTS[0]):
+        ranker.predict([("another", TEXTS[0])])
+
+
+def test_it_takes_first_stage_scores_as_other_rankers_do(ranker):
+    first = [float(place) for place in range(len(TEXTS))]
+    assert ranker.rank(QUERY, TEXTS, first_stage_scores=first) == ranker.rank(QUERY, TEXTS)
+    with pytest.raises(WrongArgument, match="1 `first_stage_scores` for 5 documents"):
+        ranker.rank(QUERY, TEXTS, first_stage_scores=[1.0])
+    with pytest.raises(WrongArgument, match="infinite or no number"):
+        ranker.rank(QUERY, TEXTS, first_stage_scores=[*first[1:], float("nan")])
 
 
 def test_a_search_falls_back_to_the_first_stage(ranker, service):
@@ -234,6 +259,60 @@ def test_a_limit_of_cost_is_no_failure_of_the_service(service, tmp_path):
             assert warning.startswith("partial: the limit of what the remote re-ranker may cost")
         assert len(service.asked) == 1
     assert not served.queues["tiny"].breaker.failing
+
+
+def test_a_reload_renews_no_limit_of_cost(service):
+    address = "https://rank.example/v2/rerank#price_per_1000_searches=1000,max_cost=2,cache=off"
+    served = Serving({"tiny": "tiny"}, lambda _: remote_ranker(service, None, address))
+
+    async def failure(n):
+        pair = (Query("", f"tide {n}"), Document("", TEXTS[0]))
+        return (await served.queues["tiny"].score([pair], time.monotonic() + 20)).failure
+
+    async def story():
+        failures = [await failure(0)]
+        await served.reload()
+        failures += [await failure(1), await failure(2)]
+        await served.drain(20)
+        return failures
+
+    first, second, third = asyncio.run(story())
+    assert (first, second) == ("", "")
+    assert third.startswith("the limit of what the remote re-ranker may cost")
+    assert 'secondlook_remote_cost_total{ranker="tiny"} 2.0' in served.metrics.text().decode()
+
+
+def test_a_request_that_fails_adds_nothing_to_the_cost_that_is_told(service):
+    """Another one tells the cost while it is under way."""
+    begun, go = threading.Event(), threading.Event()
+
+    def score(query, text):
+        if query == "fails":
+            begun.set()
+            assert go.wait(20)
+            raise httpx.ConnectError("gone")
+        return overlap(query, text)
+
+    service.score = score
+    address = "https://rank.example/v2/rerank#price_per_1000_searches=1000,cache=off,attempts=1"
+    served = Serving({"tiny": "tiny"}, lambda _: remote_ranker(service, None, address))
+
+    async def ask(text):
+        pair = (Query("", text), Document("", TEXTS[0]))
+        return await served.queues["tiny"].score([pair], time.monotonic() + 20)
+
+    async def story():
+        failing = asyncio.create_task(ask("fails"))
+        await asyncio.to_thread(begun.wait, 20)
+        await ask("tide")
+        go.set()
+        failed = await failing
+        await ask("sea")
+        await served.drain(20)
+        return failed
+
+    assert asyncio.run(story()).failure == "the remote re-ranker failed"
+    assert 'secondlook_remote_cost_total{ranker="tiny"} 2.0' in served.metrics.text().decode()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import socket
+import threading
 import time
+import weakref
 from urllib.parse import urlsplit
 
 import httpx
@@ -11,11 +13,13 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
+from secondlook import Ranker
 from secondlook.errors import MalformedInput, Unwritable
+from secondlook.serve import server
 from secondlook.serve.app import build_app
 from secondlook.serve.keys import Keys, add_key
 from secondlook.serve.limits import Limits
-from secondlook.serve.server import ServerSettings, _options
+from secondlook.serve.server import ServerSettings, _options, open_serving
 from served import QUERY, TEXTS, Watched, listening, serving
 
 ASKED = {"query": QUERY, "documents": TEXTS}
@@ -289,3 +293,41 @@ def test_queries_are_logged_where_that_is_asked_for(ranker, log):
     with listening(serving(ranker, log_texts=True)) as url:
         httpx.post(f"{url}/v2/rerank", json=ASKED)
     assert [one["query"] for one in log() if "query" in one] == [QUERY]
+
+
+def test_on_loopback_a_server_answers_to_the_host_it_was_given(tiny_folder):
+    def hosts(host, **more):
+        served = open_serving(ServerSettings(rankers={"r": str(tiny_folder)}, host=host, **more))
+        asyncio.run(served.drain(10))
+        return served.hosts
+
+    assert hosts("127.0.0.1") == {"localhost", "127.0.0.1", "[::1]"}
+    assert hosts("127.0.0.2") == {"localhost", "127.0.0.1", "[::1]", "127.0.0.2"}
+    assert "[0:0:0:0:0:0:0:1]" in hosts("0:0:0:0:0:0:0:1")
+    assert hosts("127.0.0.2", hosts=("My.Name",)) == {"my.name"}
+
+
+def test_a_process_that_only_watches_workers_holds_no_ranker(tiny_folder, monkeypatch):
+    watched, threads = [], set(threading.enumerate())
+
+    def load(source):
+        ranker = Ranker.load(source, device="cpu")
+        watched.append(weakref.ref(ranker))
+        return ranker
+
+    def begin(*_, workers, **__):
+        assert workers == 2
+        assert [ranker() for ranker in watched] == [None]
+        for thread in set(threading.enumerate()) - threads:
+            if thread.name.startswith(("score", "engine")):
+                thread.join(10)
+                assert not thread.is_alive()
+        watched.append("begun")
+
+    monkeypatch.setattr(server, "open_ranker", load)
+    monkeypatch.setattr(server, "log_to", lambda: None)
+    monkeypatch.setattr("uvicorn.run", begin)
+    for name in ("SECONDLOOK_SERVE", "PROMETHEUS_MULTIPROC_DIR"):
+        monkeypatch.setenv(name, "")  # set by the server, and given back after the test
+    server.run(ServerSettings(rankers={"r": str(tiny_folder)}, port=0, workers=2))
+    assert watched[-1] == "begun"

@@ -114,6 +114,9 @@ def test_first_stage_scores_make_the_rerank_routes_rank_as_search_does(fused):
     assert infinite.status_code == 422
     with pytest.raises(WrongArgument, match="1 `first_stage_scores` for 4 documents"):
         fused.rank(asked, body["documents"], first_stage_scores=[1.0])
+    for wrong_score in (float("nan"), float("inf")):
+        with pytest.raises(WrongArgument, match="infinite or no number"):
+            fused.rank(asked, TEXTS[:2], first_stage_scores=[1.0, wrong_score])
 
 
 def test_first_stage_scores_change_nothing_where_the_ranker_was_not_tuned_to_add_them(ranker):
@@ -127,6 +130,29 @@ def test_first_stage_scores_change_nothing_where_the_ranker_was_not_tuned_to_add
     assert [one["final_score"] for one in results] == [one["raw_score"] for one in results]
     assert "final_score" not in alone[0]
     assert ranker.rank("tide", TEXTS, first_stage_scores=first) == ranker.rank("tide", TEXTS)
+
+
+def test_what_the_first_stage_has_first_is_scored_first(ranker, monkeypatch):
+    monkeypatch.setattr("secondlook.serve.queue._AT_ONCE", 1)
+    monkeypatch.setattr("secondlook.serve.queue._FEWEST_TOKENS", 1)  # a pair at a time
+    monkeypatch.setattr("secondlook.serve.queue._CHUNK_SECONDS", 0)
+
+    class StopsAfterTwo(Watched):
+        def score_encoded(self, encoded):
+            if len(self.chunks) == 2:
+                self.go.clear()
+            return super().score_encoded(encoded)
+
+    watched = StopsAfterTwo(ranker)
+    body = {"query": "tide", "documents": TEXTS, "first_stage_scores": [1, 5, 2, 4, 3]}
+    with listening(serving(watched, limits=Limits(deadline=2))) as url:
+        answer = httpx.post(f"{url}/v2/rerank", json=body).json()
+        watched.go.set()
+    assert watched.chunks[:2] == [[TEXTS[1]], [TEXTS[3]]]
+    results = answer["results"]
+    assert {one["index"] for one in results if "final_score" in one} == {1, 3}
+    assert [one["index"] for one in results[2:]] == [4, 2, 0]
+    assert answer["meta"]["warnings"][0].startswith("partial: 2 of 5 documents were scored")
 
 
 def test_at_the_deadline_documents_stand_by_their_first_stage_scores(fused):

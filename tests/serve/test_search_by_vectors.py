@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from types import SimpleNamespace
 
 import httpx
 import pytest
+import torch
 
 import tiny
 from invented import write_deep_sea
@@ -112,6 +114,28 @@ def test_scores_start_from_states_and_are_those_of_pairs(data, monkeypatch):
     assert {hit["first_rank"] for hit in scored} == {1, 2}
     assert [hit["first_rank"] for hit in partial["hits"][2:]] == [3, 4, 5, 6]
     assert 'secondlook_vector_documents_total{ranker="open"} 2.0' in figures
+
+
+def test_vectors_of_a_ranker_that_was_not_loaded_are_not_scored_with(data, tmp_path):
+    """Its folder and the index were made anew, and nobody has said so with SIGHUP."""
+    for name in ("base", "windows", "index"):
+        shutil.copytree(data / name, tmp_path / name)
+    shutil.copy(data / "corpus.jsonl", tmp_path)
+    served = serving(tmp_path, "windows")
+    other = tiny.encoder()
+    with torch.no_grad():
+        for weights in other.parameters():
+            weights.add_(0.3 * torch.randn_like(weights))
+    tiny.save(other, tmp_path / "base")
+    windows, made = {"window": 4, "stride": 2}, tmp_path / "windows"
+    warm(tmp_path / "base", made, separate_layers="all", replace=True, **windows)
+    build_index(tmp_path / "corpus.jsonl", tmp_path / "index", vectors=made, replace=True)
+    loaded = served.queues["windows"].ranker
+    answer, _ = ask(served)
+    assert not answer["by_vectors"]
+    texts = [Document(hit["id"], hit["text"], hit["title"]) for hit in answer["hits"]]
+    expected = loaded.score([(Query("q", WORDS), text) for text in texts])
+    assert [hit["raw_score"] for hit in answer["hits"]] == pytest.approx(expected, abs=1e-3)
 
 
 def test_another_ranker_reads_the_documents(data):

@@ -22,6 +22,7 @@ from secondlook.score.export_folder import weights_beside
 from served import QUERY, TEXTS
 
 IDS = {"connectors": "connector_id", "model_groups": "model_group_id", "models": "model_id"}
+KEY = "sl_secret|&1"  # with characters that sed and awk take for more than themselves
 HARD = 'a "quoted"\nquery \\ of ünïcode'
 
 
@@ -60,12 +61,12 @@ def cluster():
         server.shutdown()
 
 
-def apply(script, cluster):
+def apply(script, cluster, *options):
     environment = os.environ | {
         "ENGINE_URL": f"http://127.0.0.1:{cluster.server_port}",
-        "SECONDLOOK_KEY": "sl_secret-1",
+        "SECONDLOOK_KEY": KEY,
     }
-    done = subprocess.run(["sh", script], env=environment, capture_output=True, text=True)
+    done = subprocess.run(["sh", *options, script], env=environment, capture_output=True, text=True)
     return done.returncode, done.stderr, cluster.asked
 
 
@@ -83,7 +84,7 @@ def test_opensearch_is_sent_all_files_in_order_with_ids_and_key(tmp_path, cluste
     ]
     settings, connector, _, model, pipeline = (body for _, _, body in asked)
     assert connector["parameters"]["model"] == "My/ranker"
-    assert connector["credential"]["key"] == "sl_secret-1"
+    assert connector["credential"]["key"] == KEY
     assert connector["actions"][0]["url"] == "http://r:8080/v2/rerank"
     trusted = settings["persistent"]["plugins.ml_commons.trusted_connector_endpoints_regex"]
     assert trusted == [r"^http://r:8080/v2/rerank$"]
@@ -130,9 +131,19 @@ def test_elasticsearch_is_sent_the_endpoint(tmp_path, cluster):
     )
     _, _, ((method, path, endpoint),) = apply(files["apply.sh"], cluster)
     assert (method, path) == ("PUT", "/_inference/rerank/ranker")
-    assert endpoint["service_settings"]["secret_parameters"]["api_key"] == "sl_secret-1"
+    assert endpoint["service_settings"]["secret_parameters"]["api_key"] == KEY
     retriever = told["query.json"]["retriever"]["text_similarity_reranker"]
     assert (retriever["inference_id"], retriever["field"]) == ("ranker", "body")
+
+
+@pytest.mark.parametrize("engine", ["opensearch", "elasticsearch"])
+def test_the_key_is_in_no_command_line(engine, tmp_path, cluster):
+    files, _ = wire(engine, tmp_path, "--ranker", "ranker", "--url", "http://r")
+    status, commands, asked = apply(files["apply.sh"], cluster, "-x")
+    assert status == 0
+    assert "curl" in commands
+    assert KEY not in commands
+    assert any(json.dumps(KEY) in json.dumps(body) for _, _, body in asked)
 
 
 def filled(template, values):

@@ -1,6 +1,7 @@
 """Which re-ranker is best, as a program asks for it; one of them by URL, from a real server."""
 
 import json
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -145,6 +146,19 @@ def test_a_run_may_hold_the_candidates(folder, tmp_path):
 def test_rankers_of_one_name_are_told_apart(folder, tmp_path):
     result = bakeoff(*given(folder), [folder / "one"] * 2, tmp_path / "r.html", depth=2)
     assert [row.name for row in result.found.rows] == ["first stage", "one", "one (2)"]
+
+
+def test_every_ranker_has_a_run_of_its_own(folder, tmp_path):
+    names = ("first-stage", "a b", "a+b", "A-b")
+    rankers = [tmp_path / name for name in names]
+    for at, ranker in enumerate(rankers):
+        shutil.copytree(folder / ("one", "two")[at % 2], ranker)
+    result = bakeoff(*given(folder), rankers, tmp_path / "r.html", depth=3)
+    slugs = ["first-stage", "first-stage-2", "a-b", "a-b-2", "A-b-3"]
+    assert sorted(path.stem for path in result.runs.glob("*.trec")) == sorted(slugs)
+    first, *own = [list(read_run(result.runs / f"{slug}.trec")) for slug in slugs]
+    assert first not in own
+    assert own[0] == own[2] != own[1] == own[3]
 
 
 def test_what_cannot_be_compared_is_said(folder, tmp_path):

@@ -5,13 +5,15 @@ from functools import partial
 import pytest
 
 import tiny
-from secondlook.errors import WrongArgument
+from secondlook.errors import EngineProblem, WrongArgument
+from secondlook.retrieve.bm25 import Bm25Index
 from secondlook.scale import bench as timings
 from secondlook.scale import machine
 from secondlook.scale.bench import read_bench
 from secondlook.score.ranker import Ranker
 from secondlook.workflows.bench import back_end_of, bench
 from secondlook.workflows.doctor import doctor
+from secondlook.workflows.index import build_index
 
 
 def test_a_re_ranker_is_timed_without_a_word(tmp_path, monkeypatch, capsys):
@@ -59,3 +61,18 @@ def test_a_diagnosis_has_facts_and_a_dictionary(monkeypatch, capsys):
     assert "accelerators: cuda:0 Imaginary GPU\n" in diagnosis.summary()
     assert diagnosis.facts()["bm25s"] == "usable; in process"
     assert capsys.readouterr() == ("", "")
+
+
+def test_an_index_that_does_not_tell_its_size_is_refused_before_anything_is_timed(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "the tide"}\n')
+    build_index(tmp_path / "corpus.jsonl", tmp_path / "my.index")
+    monkeypatch.setattr(Bm25Index, "stored_bytes", lambda _: 0)
+    monkeypatch.setattr(timings, "time_ranker", lambda *_, **__: pytest.fail("timed"))
+    with pytest.raises(EngineProblem, match=r"my\.index.*grant the privilege `monitor`"):
+        bench(
+            tiny.save(tiny.classifier(), tmp_path / "ranker"),
+            index=tmp_path / "my.index",
+            queries=tmp_path / "queries.jsonl",
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from secondlook.errors import IndexProblem, SecondlookError
 from secondlook.retrieve.hybrid import FirstStageChoice, HybridIndex, read_choice, write_choice
 from secondlook.types import Hit, Query, Ranking
 from secondlook.workflows.choose_first_stage import (
+    FirstStageResult,
     choose_first_stage,
     compare_feedback,
     compare_first_stages,
@@ -112,6 +114,17 @@ def test_feedback_is_kept_only_where_it_is_surely_better(by):
     assert kept.figures["chosen, with feedback"] > kept.figures["chosen, without feedback"]
     for no_better in (near, rankings({query: rng.randrange(3, 6) for query in QUERIES}, "b")):
         assert compare_feedback(words, near, no_better, QRELS, 10, choice).feedback == 0
+
+
+@pytest.mark.parametrize(
+    ("feedback", "said", "of"),
+    [(0.0, "", "as chosen"), (0.3, ", without feedback", "without feedback")],
+)
+def test_the_p_value_is_said_to_be_without_feedback(feedback, said, of):
+    choice = FirstStageChoice(by="vectors", feedback=feedback, measure="nDCG@10")
+    result = FirstStageResult(Path("index"), choice, 9, 0.01, stored=True)
+    assert f"(p = 0.010 against BM25{said})" in result.summary()
+    assert result.to_dict()["p_of"] == of
 
 
 def test_feedback_moves_the_query_towards_its_nearest_documents(tmp_path):

@@ -18,6 +18,7 @@ def test_a_log_becomes_queries_and_judgments(log, capsys):
     seen = []
     made = log.parent / "made"
     result = clicks(str(log), made, eta=1, progress=lambda *step: seen.append(step))
+    assert result.to_dict()["error"] is None  # as eta was given, it has none
     (query,) = read_queries(made)
     assert read_qrels(made) == {query.id: {"d1": 0, "d2": 1, "d3": 0}}
     assert (result.queries, result.relevant, result.not_relevant) == (1, 1, 2)

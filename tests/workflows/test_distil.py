@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from shutil import rmtree
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ import tiny
 from command_line import in_process
 from secondlook.errors import CheckpointProblem, CostLimitReached, SecondlookError, WrongArgument
 from secondlook.evaluate.agreement import agreement
-from secondlook.model.checkpoint import open_checkpoint, read_config
+from secondlook.model.checkpoint import files_fingerprint, open_checkpoint, read_config
 from secondlook.train.groups import Groups
 from secondlook.workflows import teach
+from secondlook.workflows.fuse import set_fusion
 from served import Watched, listening, serving
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -167,6 +169,21 @@ def test_a_folder_is_for_the_arguments_it_was_begun_with(folder):
     (folder / "log.jsonl").write_text('{"_id": "q1", "text": "a b"}\n')
     with pytest.raises(SecondlookError, match="other contents of the queries"):
         distilled(folder, max_steps=1)
+
+
+def test_where_the_stages_are_made_again_so_is_the_student(folder):
+    first = distilled(folder, epochs=20.0)
+    before = files_fingerprint(first.ranker)
+    for name in ("taught", "taught.work"):
+        rmtree(folder / "small" / "stages" / name)
+    again = distilled(folder, epochs=10.0, seed=8)
+    assert again.kept
+    assert files_fingerprint(again.ranker) != before
+    assert files_fingerprint(again.ranker) == files_fingerprint(folder / "small/stages/taught")
+    assert again.taught != first.taught
+    set_fusion(again.ranker, 0.5)  # what somebody sets in the student stays
+    distilled(folder, epochs=10.0, seed=8)
+    assert open_checkpoint(again.ranker).settings.fusion.weight == 0.5
 
 
 def test_as_a_verb_with_a_cross_encoder_as_student(folder):

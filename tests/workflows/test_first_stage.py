@@ -11,7 +11,7 @@ import tiny
 from command_line import in_process
 from invented import DEEP_SEA, write_deep_sea
 from secondlook.data import read_corpus, write_corpus
-from secondlook.errors import SecondlookError, Unwritable
+from secondlook.errors import SecondlookError, Unwritable, WrongArgument
 from secondlook.model.doc2query import new_expander, save_expander
 from secondlook.score.ranker import Ranker
 from secondlook.types import Document
@@ -107,6 +107,11 @@ def test_an_expanded_corpus_keeps_the_queries_that_it_had(expander, tmp_path, mo
     expand(tmp_path / "given.jsonl", expander, tmp_path / "best.jsonl", ranker=ranker, keep=0.5)
     one, two = read_corpus(tmp_path / "best.jsonl")
     assert (one.queries, two.queries) == (("ebb", "flood", "fish"), ("fish",))
+
+
+def test_a_share_of_queries_that_nothing_scores_is_refused(tmp_path):
+    with pytest.raises(WrongArgument, match=r"`keep` .* `ranker`"):
+        expand(tmp_path / "corpus.jsonl", "expander", tmp_path / "out.jsonl", keep=0.5)
 
 
 def test_a_weighed_corpus_is_not_expanded_for_no_search_would_see_it(expander, tmp_path):

@@ -142,6 +142,13 @@ def test_scores_that_are_not_the_rankers_own_are_refused(given, tag, fuses, prob
     assert tune_fusion(ranker, raw=run, **files).weight == 1
 
 
+def test_a_run_of_ranks_alone_is_refused(given):
+    write_run(given / "raw.tsv", read_run(given / "raw.trec"))
+    files = {"first": given / "first.trec", "raw": given / "raw.tsv", "qrels": given / "qrels.tsv"}
+    with pytest.raises(SecondlookError, match=r"raw.tsv has ranks and no scores.*rerank … --raw"):
+        tune_fusion(given / "ranker", **files, folds=3)
+
+
 def test_judged_queries_that_the_run_does_not_have_are_left_out_and_counted(given):
     write_qrels(given / "qrels.tsv", {query: {"d0": 1} for query in [*QUERIES, "never", "asked"]})
     files = {name: given / f"{name}.trec" for name in ("first", "raw")}

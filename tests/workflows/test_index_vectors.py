@@ -12,14 +12,21 @@ import pytest
 import secondlook as sl
 import tiny
 from command_line import in_process
+from fake_cluster import NAME, folder_of, listening
 from invented import DEEP_SEA, write_deep_sea
 from no_cluster import in_this_process
 from secondlook.data import read_run, write_corpus
-from secondlook.errors import CheckpointProblem, IndexProblem, MissingExtra, WrongArgument
+from secondlook.errors import (
+    CheckpointProblem,
+    EngineProblem,
+    IndexProblem,
+    MissingExtra,
+    WrongArgument,
+)
 from secondlook.progress import Progress
 from secondlook.retrieve.cluster import OpenSearchSettings
 from secondlook.retrieve.hybrid import HybridIndex, write_choice
-from secondlook.retrieve.vector_files import VectorWriter, read_vector_card
+from secondlook.retrieve.vector_files import VectorWriter, has_vectors, read_vector_card
 from secondlook.score import encoder_copy
 from secondlook.score.vectors import VectorEncoder
 from secondlook.train.groups import Groups
@@ -182,6 +189,28 @@ def test_vectors_are_added_to_an_index_of_the_same_corpus(data, tmp_path, index)
     write_corpus(other, DEEP_SEA[:5])
     with pytest.raises(IndexProblem, match="other documents"):
         build_index(other, folder, vectors=data / "ranker")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"language": "german"}, r"indexed with language english, .*leave out `language`"),
+        ({"k1": 1.2}, "indexed with k1 0.9"),
+        ({"b": 0.75}, "indexed with b 0.4"),
+        ({"engine": "opensearch"}, "indexed with engine bm25s"),
+    ],
+)
+def test_settings_that_an_index_does_not_have_are_refused_when_vectors_are_added(
+    data, tmp_path, given, said
+):
+    folder = tmp_path / "index"
+    same = {"engine": "bm25s", "k1": 0.9, "b": 0.4, "language": "english"}
+    build_index(data / "corpus.jsonl", folder, **same)
+    with pytest.raises(WrongArgument, match=said):
+        build_index(data / "corpus.jsonl", folder, vectors=data / "ranker", **given)
+    assert not has_vectors(folder)
+    build_index(data / "corpus.jsonl", folder, vectors=data / "ranker", **same)
+    assert has_vectors(folder)
 
 
 def test_vectors_that_are_there_are_not_made_again(data, index, monkeypatch):
@@ -350,6 +379,11 @@ def test_an_engine_that_keeps_the_vectors_itself_gets_those_of_one_process(data,
 
     class Engine:
         @staticmethod
+        def prepare(folder, settings, dimension):
+            assert (settings.name, dimension) == ("sea", 32)
+            assert not folder.exists()
+
+        @staticmethod
         def build(_folder, documents, settings, *, vectors):
             assert settings.vectors.dimension == vectors.read(slice(1)).shape[1]
             loaded.append([[one.id for one in documents], vectors.read(slice(None)).tolist()])
@@ -370,6 +404,23 @@ def test_documents_that_were_cut_are_counted_on_a_cluster_too(data, tmp_path):
     build_index(corpus, tmp_path / "index")
     result = workflow.add_vectors(tmp_path / "index", corpus, data / "ranker", ray="somewhere")
     assert result.cut == 2
+
+
+def test_what_a_cluster_cannot_take_is_refused_before_anything_is_encoded(
+    data, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("OPENSEARCH_URL", raising=False)
+    monkeypatch.setattr(workflow, "encode_corpus", lambda *_, **__: pytest.fail("encoded"))
+    corpus, ranker = data / "corpus.jsonl", data / "ranker"
+    with listening() as node:
+        given = {"engine": "opensearch", "vectors": ranker, "url": node.url, "discover": False}
+        with pytest.raises(EngineProblem, match="1 replicas need 2 data nodes"):
+            build_index(corpus, tmp_path / "index", name=NAME, replicas=1, **given)
+        with pytest.raises(WrongArgument, match="keeps vectors in fp32, not int8"):
+            build_index(corpus, tmp_path / "index", vector_precision="int8", **given)
+        folder = folder_of(tmp_path / "made", node.url, discover=False)
+        with pytest.raises(WrongArgument, match="keeps vectors in fp32, not fp16"):
+            workflow.add_vectors(folder, corpus, ranker, precision="fp16")
 
 
 def test_a_cluster_without_vectors_to_make_is_refused(data, tmp_path):

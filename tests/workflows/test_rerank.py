@@ -9,7 +9,7 @@ from invented import DEEP_SEA, invent, write_deep_sea
 from no_cluster import in_this_process
 from secondlook.data import read_run, write_run
 from secondlook.encode.settings import WindowSettings
-from secondlook.errors import Unwritable, WrongArgument
+from secondlook.errors import UnknownFormat, Unwritable, WrongArgument
 from secondlook.model.checkpoint import open_checkpoint, write_settings
 from secondlook.progress import Progress
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
@@ -156,6 +156,20 @@ def test_errors_name_arguments_instead_of_options(folder, tmp_path):
             rerank(*given(folder), tmp_path / "new.trec", ray="local", **options)
     with pytest.raises(WrongArgument, match="1 candidate or more"):
         rerank(*given(folder), tmp_path / "new.trec", cascade=("ranker", 0))
+
+
+@pytest.mark.parametrize("ray", [None, "somewhere"])
+def test_a_name_without_a_format_is_refused_before_anything_is_scored(folder, tmp_path, ray):
+    with pytest.raises(UnknownFormat, match=r"does not end in \.trec.*; give it such an ending"):
+        rerank(*given(folder), tmp_path / "reranked", ray=ray)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_raw_scores_are_not_written_in_a_format_without_scores(folder, tmp_path):
+    with pytest.raises(WrongArgument, match="ranks and no scores; with `raw`, give a name"):
+        rerank(*given(folder), tmp_path / "raw.tsv.gz", raw=True)
+    assert list(tmp_path.iterdir()) == []
+    rerank(*given(folder), tmp_path / "ranks.tsv")
 
 
 def test_a_teacher_scores_groups(folder, tmp_path, capsys):

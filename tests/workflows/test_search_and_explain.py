@@ -1,10 +1,15 @@
 """Searching and explaining, as a program asks for them."""
 
+import json
+from shutil import copytree
+
 import pytest
 
 import tiny
 from invented import DEEP_SEA
+from secondlook.errors import IndexProblem, WrongArgument
 from secondlook.retrieve.bm25 import Bm25Index, Bm25Settings
+from secondlook.retrieve.search_options import SearchOptions
 from secondlook.retrieve.snippet import snippet
 from secondlook.types import Document
 from secondlook.workflows.documents import documents_of
@@ -51,6 +56,42 @@ def test_hits_below_the_depth_follow_as_they_stood(folder):
 
 def test_nothing_found_is_an_empty_result(folder):
     assert search(folder / "index", "zebra").to_list() == []
+
+
+def test_why_nothing_was_found_is_told(folder, monkeypatch):
+    monkeypatch.setattr(
+        "secondlook.retrieve.search_options.searched_with", lambda engine, _options: engine
+    )
+    filtered = SearchOptions.of({"term": {"year": 1900}})
+    for words, options, why in (
+        (" ", None, "it is empty"),
+        ("zzz", None, "contains a word of it"),
+        ("zzz", SearchOptions(), "contains a word of it"),
+        ("zzz", filtered, "within the filters"),
+    ):
+        assert why in search(folder / "index", words, options=options).why_nothing()
+
+
+@pytest.mark.parametrize("given", [{"depth": 0}, {"depth": -1}, {"k": 0}])
+def test_nothing_is_no_depth(folder, given):
+    with pytest.raises(WrongArgument, match="are 1 or more, not"):
+        search(folder / "index", "tide", ranker=folder / "ranker", **given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"k9": 1.0}, "no Bm25Settings setting 'k9'"),
+        ({"k1": "high"}, "k1"),
+        ({"analyzer": "klingon"}, "'klingon'"),
+    ],
+)
+def test_an_index_folder_that_is_damaged_or_newer_is_named(folder, tmp_path, settings, said):
+    index = copytree(folder / "index", tmp_path / "index")
+    card = json.loads((index / "index.json").read_text())
+    (index / "index.json").write_text(json.dumps(card | {"settings": settings}))
+    with pytest.raises(IndexProblem, match=rf"(?s)index\.json cannot be read .*{said}.* anew"):
+        search(index, "tide")
 
 
 def test_a_snippet_knows_where_its_matches_are():

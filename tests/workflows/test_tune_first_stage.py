@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import tiny
-from secondlook.data import read_qrels, read_queries, read_run, write_queries, write_run
+from secondlook.data import (
+    read_qrels,
+    read_queries,
+    read_run,
+    write_qrels,
+    write_queries,
+    write_run,
+)
 from secondlook.encode.settings import WindowSettings
 from secondlook.errors import SecondlookError
 from secondlook.model.checkpoint import (
@@ -23,6 +30,7 @@ from secondlook.model.checkpoint import (
 from secondlook.retrieve.hybrid import FirstStageChoice, read_choice
 from secondlook.retrieve.vector_files import has_vectors
 from secondlook.score.ranker import Ranker
+from secondlook.score.raw import RAW_TAG
 from secondlook.train.budget import Clock
 from secondlook.types import Document, Hit, Query, Ranking
 from secondlook.workflows.choose_first_stage import FirstStageResult
@@ -109,11 +117,37 @@ def test_a_run_of_windows_is_measured_by_documents(tuning):
     assert ranking.hits == (Hit("d1", 3.0), Hit("d0", 2.0))
 
 
+def test_what_is_calibrated_is_the_pooling_that_the_fusion_chooses(tuning):
+    tuned = copytree(tuning.ranker("untuned"), tuning.ranker("tuned"))
+    with changing_settings(tuned) as settings:
+        encode = settings.encode.model_copy(update={"windows": WindowSettings(length=5, stride=5)})
+        write_settings(tuned, settings.model_copy(update={"encode": encode}))
+    queries = [f"q{n}" for n in range(12)]
+    windows = [Hit("d0#0", 3.0), Hit("d0#1", 0.0), Hit("d9#0", 2.5)]
+    for n in range(1, 6):  # which the best window ranks above the relevant ones, the first below
+        windows += [Hit(f"d{n}#0", 1.0 - n), Hit(f"d{n}#1", 4.0 + n)]
+    first = [Hit(f"d{n}", float(-n)) for n in (5, 4, 3, 2, 1, 9, 0)]
+    write_run(tuning.run("untuned", "dev"), [Ranking.of(q, windows) for q in queries], tag=RAW_TAG)
+    write_run(tuning.run("bm25", "dev"), [Ranking.of(query, first) for query in queries])
+    grades = {"d0": 1, "d9": 1} | {f"d{n}": 0 for n in range(1, 6)}
+    write_qrels(tuning.used("dev"), dict.fromkeys(queries, grades))
+    (tuning.results / "chosen.json").write_text('{"weights": "untuned"}')
+    tuning.first_stage_file.write_text('{"by": "bm25"}')
+    for name, stage in tuning.stages:
+        if name in ("calibrate", "tune the fusion with the first stage"):
+            stage()
+    settings = open_checkpoint(tuned).settings
+    assert settings.encode.windows.pooling == "first"
+    assert settings.calibrated
+
+
 def test_a_report_may_lie_in_a_folder_of_any_name(tuning, tmp_path, monkeypatch):
     monkeypatch.setattr("secondlook.workflows.tune_results._is_untuned", lambda _: True)
+    monkeypatch.setattr(
+        "secondlook.workflows.report.report", lambda *_: SimpleNamespace(summary=str)
+    )
     moved = replace(tuning, data=copytree(tuning.data, tmp_path / "文书 𠮷野 🙂"))
     (moved.results / "chosen.json").write_text('{"weights": "untuned"}')
-    moved.report.touch()  # or it would be made
     write_report(moved)
     experiment = read_experiment(moved.results / "experiment.toml")
     assert experiment.queries == (str(moved.queries.resolve()),)

@@ -8,7 +8,7 @@ import pytest
 
 import tiny
 from secondlook import Ranker
-from secondlook.errors import BackendProblem
+from secondlook.errors import BackendProblem, WrongArgument
 from secondlook.workflows.export import export
 from secondlook.workflows.warm import warm
 
@@ -36,6 +36,12 @@ def test_a_bi_encoder_becomes_a_ranker_that_is_exported(base, capsys):
     assert json.loads(json.dumps(exported.to_dict()))["bytes"] == exported.size
     assert seen == ["loading the base model", "exporting to onnx"]
     assert capsys.readouterr().out == ""
+
+
+def test_a_stride_without_windows_is_refused(base, tmp_path):
+    with pytest.raises(WrongArgument, match=r"`stride` .* needs `window`"):
+        warm(base, tmp_path / "ranker", stride=50)
+    assert not (tmp_path / "ranker").exists()
 
 
 def test_an_export_that_cannot_be_names_no_option(base):

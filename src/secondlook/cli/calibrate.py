@@ -30,10 +30,11 @@ def calibrate(
         str | None, typer.Option(help="With --corpus: queries of unrelated pairs; or all: --qrels.")
     ] = None,
     kind: Annotated[
-        Kind,
-        typer.Option(help="Method: platt fits two parameters; isotonic needs 1,000 pairs or more."),
-    ] = Kind.platt,
-    relevant_from: Annotated[int, typer.Option(help="Lowest relevant grade.", min=1)] = 1,
+        Kind | None, typer.Option(help="With --run: platt (default); isotonic from 1,000 pairs on.")
+    ] = None,
+    relevant_from: Annotated[
+        int | None, typer.Option(help="Lowest relevant grade; default: 1.", min=1)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Calibrate a re-ranker's relevance scores and store the calibration with it.
@@ -60,7 +61,7 @@ def calibrate(
         qrels=qrels,
         corpus=corpus,
         queries=queries,
-        kind=kind.value,
+        kind=kind.value if kind else None,
         relevant_from=relevant_from,
         progress=Bars(),
     )

@@ -40,9 +40,8 @@ def expand(
         str | None, typer.Option(help="Filter the queries with this re-ranker (Doc2Query--).")
     ] = None,
     keep: Annotated[
-        float,
-        typer.Option(help="With --ranker: share of all queries to keep, best first.", min=0, max=1),
-    ] = 0.3,
+        float | None, typer.Option(help="With --ranker: share kept; default: 0.3.", min=0, max=1)
+    ] = None,
     corpus_format: shared.CorpusFormat = "auto",
     seed: Annotated[int, typer.Option(help="Random seed of the sampling.")] = 1,
     device: shared.Device = None,

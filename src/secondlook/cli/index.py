@@ -14,26 +14,27 @@ def index(
     corpus: CorpusSource,
     folder: Annotated[Path, typer.Argument(metavar="INDEX", help="Index folder to create.")],
     engine: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Search engine: bm25s runs in this process, opensearch on a cluster; or one that "
-            "an installed package adds.",
             metavar="NAME",
+            help="Search engine: bm25s (default; in this process), opensearch or one of a package.",
         ),
-    ] = "bm25s",
+    ] = None,
     corpus_format: CorpusFormat = "auto",
-    k1: Annotated[float, typer.Option(help="BM25 k1: term-frequency saturation.", min=0)] = 0.9,
+    k1: Annotated[
+        float | None, typer.Option(help="BM25 k1, term-frequency saturation; default: 0.9.", min=0)
+    ] = None,
     b: Annotated[
-        float, typer.Option(help="BM25 b: document-length normalisation.", min=0, max=1)
-    ] = 0.4,
+        float | None, typer.Option(help="BM25 b, length normalisation; default: 0.4.", min=0, max=1)
+    ] = None,
     language: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Language of the texts, for stemming and stop words: english, german, french, …; "
-            "cjk for Chinese, Japanese and Korean; none for neither.",
             metavar="NAME",
+            help="Language of the texts, for stemming and stop words: english (default), german, "
+            "…; cjk for Chinese, Japanese and Korean; none for neither.",
         ),
-    ] = "english",
+    ] = None,
     url: ClusterUrls = None,
     discover: Annotated[
         bool, typer.Option(help="Discover the other nodes of the cluster, for failover.")
@@ -89,7 +90,7 @@ def index(
     from secondlook.terminal.bars import Bars
     from secondlook.workflows.index import build_index
 
-    if engine == "bm25s" and (url or name or shards > 1 or replicas):
+    if engine in (None, "bm25s") and (url or name or shards > 1 or replicas):
         raise typer.BadParameter("--url, --name, --shards and --replicas need --engine opensearch")
     if vectors is None and vector_precision is not VectorPrecision.fp32:
         raise typer.BadParameter("--precision is that of vectors: it needs --vectors")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from secondlook.cli.arguments import QueriesSource, Ray  # noqa: TC001 - typer reads it
-from secondlook.errors import SecondlookError
+from secondlook.errors import WrongArgument
 
 
 def mine(
@@ -108,5 +108,5 @@ def mine(
 def _ranks(text: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
     if not (first.isdecimal() and last.isdecimal()):
-        raise SecondlookError(f"--ranks {text!r} must be two ranks, FROM-TO, as in 1-100")
+        raise WrongArgument(f"--ranks {text!r} must be two ranks, FROM-TO, as in 1-100")
     return int(first), int(last)

@@ -63,8 +63,7 @@ def search(
     if as_json:
         typer.echo(json.dumps(result.to_list(), ensure_ascii=False))
     elif not result.hits:
-        why = "no document contains a word of it" if words.strip() else "it is empty"
-        typer.echo(f"no results for this query: {why}", err=True)
+        typer.echo(f"no results for this query: {result.why_nothing()}", err=True)
     else:
         from rich.console import Console
 

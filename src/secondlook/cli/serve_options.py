@@ -52,7 +52,7 @@ AllowedHosts = Annotated[
     typer.Option(
         "--allow-host",
         metavar="NAME",
-        help="Host name to answer to, without port. Default: any; on 127.0.0.1 only localhost.",
+        help="Host name to answer to, without port. Default: any; on loopback its own only.",
         rich_help_panel=_ACCESS,
     ),
 ]

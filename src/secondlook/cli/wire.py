@@ -31,9 +31,9 @@ def wire(
 ) -> None:
     """Write the configuration that lets a search engine re-rank its own results.
 
-    OpenSearch: a connector, its model, a search pipeline and a sample query. Elasticsearch: an
-    inference endpoint and a sample query with a retriever. Both come with a script, apply.sh, that
-    sends them. Vespa: an application package that runs the re-ranker's ONNX export.
+    OpenSearch, 2.15 or later: a connector, its model, a search pipeline and a sample query.
+    Elasticsearch: an inference endpoint and a sample query with a retriever. Both come with a
+    script, apply.sh, that sends them. Vespa: an application package that runs the ONNX export.
 
     [bold]Examples[/bold]
 

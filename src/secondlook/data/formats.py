@@ -70,6 +70,9 @@ _QUERY_LINES = {
 }
 _QRELS_LINES = {"beir": beir.qrels_lines, "msmarco": trec.qrels_lines, "trec": trec.qrels_lines}
 
+_RUNS_TO_WRITE = ("msmarco", "trec")
+_RANKS_ONLY = ("lists", "msmarco")
+
 
 def read_corpus(source: Source, format: str = "auto") -> Iterator[Document]:
     """The documents. Ids that come twice are found by the corpus store, not here."""
@@ -101,6 +104,20 @@ def run_tag(source: Source, format: str = "auto") -> str | None:
     """The tag of a TREC run, which names the system that made it; None where there is none."""
     name = from_content(source, "run", _RUN) if format == "auto" else format
     return trec.run_tag(Path(source)) if name in ("car", "trec") else None
+
+
+def has_scores(source: Source, format: str = "auto") -> bool:
+    """Whether a run has scores: MS MARCO's runs and candidate lists have ranks alone."""
+    name = from_content(source, "run", _RUN) if format == "auto" else format
+    return name not in _RANKS_ONLY
+
+
+def will_have_scores(path: Path | str) -> bool:
+    """Whether `write_run` keeps scores in a file of this name.
+
+    Raises UnknownFormat, as that does, where the name says no format.
+    """
+    return from_name(Path(path), "run", _RUNS_TO_WRITE) not in _RANKS_ONLY
 
 
 def read_candidates(source: Source, format: str = "auto") -> Iterator[Pair]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from secondlook.characters import in_word
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     Words = frozenset[str]
 
@@ -60,7 +60,15 @@ def clusters(texts: Mapping[Id, str]) -> dict[Id, Id]:
     word weighs ln(1 + texts / texts that have it). Texts without a word are like no other.
     """
     ids = list(texts)
-    head = list(range(len(ids)))
+    pairs = _near_pairs([frozenset(words_of(texts[name])) for name in ids])
+    return linked(ids, ((ids[one], ids[other]) for one, other in pairs))
+
+
+def linked(ids: Iterable[Id], pairs: Iterable[tuple[Id, Id]]) -> dict[Id, Id]:
+    """Id → the first id that pairs link it to, directly or by others."""
+    names = list(ids)
+    places = {name: at for at, name in enumerate(names)}
+    head = list(range(len(names)))
 
     def root(at: int) -> int:
         while head[at] != at:
@@ -68,10 +76,10 @@ def clusters(texts: Mapping[Id, str]) -> dict[Id, Id]:
             at = head[at]
         return at
 
-    for one, other in _near_pairs([frozenset(words_of(texts[name])) for name in ids]):
-        first, second = sorted((root(one), root(other)))
+    for one, other in pairs:
+        first, second = sorted((root(places[one]), root(places[other])))
         head[second] = first
-    return {name: ids[root(at)] for at, name in enumerate(ids)}
+    return {name: names[root(at)] for at, name in enumerate(names)}
 
 
 def _near_pairs(sets: Sequence[Words]) -> Iterator[tuple[int, int]]:

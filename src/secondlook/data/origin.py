@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from secondlook.types import Qrels, Query
 
+GENERATED = "generated queries"
+"""What an origin begins with where a model wrote the queries."""
+
 _OTHER_JUDGMENTS = re.compile(
     r"(?!train\.).+\.tsv(?:\.gz|\.zst)?|(?:dev|test)\.(?:txt|trec)(?:\.gz|\.zst)?"
 )

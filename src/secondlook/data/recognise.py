@@ -104,7 +104,8 @@ def from_name(path: Path, kind: str, formats: Iterable[str]) -> str:
     if name.suffix not in suffixes:
         raise UnknownFormat(
             f"{path} does not end in {', '.join(suffixes)}, with or without .gz or .zst, so that "
-            f"its name does not say its format; name one: {', '.join(sorted(formats))}"
+            "its name does not say its format; give it such an ending, or, where a format can be "
+            f"given, one of {', '.join(sorted(formats))}"
         )
     return suffixes[name.suffix]
 

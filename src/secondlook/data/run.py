@@ -37,7 +37,8 @@ class Run(list[Ranking]):
     @classmethod
     def of(cls, given: RunLike, name: str = "") -> Run:
         """A run from a file, rankings, {query id: {document id: score}} or a DataFrame."""
-        return cls(rankings_of(given), name or getattr(given, "name", ""))
+        own = getattr(given, "name", "")  # of a DataFrame it may be a column
+        return cls(rankings_of(given), name or (own if isinstance(own, str) else ""))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Query id → document id → score, best first."""

@@ -9,11 +9,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal
 
 from secondlook.data.formats import read_qrels, read_queries, write_qrels, write_queries
-from secondlook.data.near_duplicates import clusters
+from secondlook.data.near_duplicates import clusters, linked
+from secondlook.data.origin import GENERATED, read_origin
 from secondlook.errors import SecondlookError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from secondlook.types import Qrels
@@ -68,7 +69,7 @@ def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
     What is missing is cut off what is there, by a hash of the query's id, so that a query stays
     where it is when others are added: without `test` the verdict is given by `dev`, without both
     by a fifth of `train`; without `dev` a part of `train` validates. Queries of near-duplicate
-    texts go into one split together.
+    texts go into one split together, and so do queries that a model generated from one passage.
 
     Where splits that were given share texts, `overlap` says what to do: drop the queries of `train`
     that repeat one of `dev` or `test` and those of `dev` that repeat one of `test`; refuse, which
@@ -100,6 +101,8 @@ def read_splits(folder: Path, overlap: Overlap = "drop") -> Splits:
             {query: grades for query, grades in part.items() if query not in gone}
             for part in (train, dev)
         )
+    if read_origin(folder / "qrels" / "train.tsv").startswith(GENERATED):
+        alike = linked(alike, [*alike.items(), *_of_one_passage(train)])
     if not test:
         test, train = _cut(train, "test", len(train), alike)
     if not dev:
@@ -155,6 +158,19 @@ def _repeats(
     return tuple(found)
 
 
+def _of_one_passage(qrels: Judged) -> Iterator[tuple[str, str]]:
+    """Pairs of queries with a relevant passage in common.
+
+    A query generator writes several for each: what is learnt of the passage by one of them is the
+    whole answer to the others.
+    """
+    first_of: dict[str, str] = {}
+    for query, grades in qrels.items():
+        for doc_id, grade in grades.items():
+            if grade > 0:
+                yield first_of.setdefault(doc_id, query), query
+
+
 def _in_words(repeats: tuple[Repeat, ...]) -> str:
     counts = Counter((repeat.split, repeat.of_split) for repeat in repeats)
     said = [
@@ -203,7 +219,7 @@ def some(qrels: Qrels, count: int) -> Judged:
 
 
 def _cut(qrels: Judged, name: str, most: int, alike: Mapping[str, str]) -> tuple[Judged, Judged]:
-    """About a fifth of the queries, at most so many, and the rest; near-duplicates together."""
+    """About a fifth of the queries, at most so many, and the rest; what is alike together."""
     together: dict[str, list[str]] = {}
     for query in qrels:
         together.setdefault(alike[query], []).append(query)

@@ -107,16 +107,21 @@ class RemoteClient:
         # As many as connections: a request that is sent does not wait for one.
         self._threads = RequestThreads(options.concurrent)
         weakref.finalize(self, self._threads.close)
-        self._requests, self._documents, self._cached = 0, 0, 0
+        self._requests, self._documents, self._cached, self._cost = 0, 0, 0, 0.0
         self._told_unwritable = False
         self._lock = threading.Lock()
 
     @property
     def usage(self) -> Usage:
-        """Requests, documents and cost so far."""
+        """Requests, documents and cost so far, by answers: none of them ever falls."""
         return Usage(
-            self._requests, self._sender.retries, self._documents, self._cached, self.spending.cost
+            self._requests, self._sender.retries, self._documents, self._cached, self._cost
         )
+
+    def spend_with(self, other: RemoteClient) -> None:
+        """Share the cost, and its limit, of another client of the same address."""
+        if other.address == self.address:
+            self.spending = other.spending
 
     def score(
         self,
@@ -239,8 +244,9 @@ class RemoteClient:
         except BaseException:
             self.spending.release(reserved)
             raise
-        self.spending.correct(reserved, api.billed_searches(answer))
+        cost = self.spending.settle(reserved, api.billed_searches(answer))
         with self._lock:
+            self._cost += cost
             self._requests += 1
             self._documents += len(batch.texts)
         self._keep(batch, scores)

@@ -119,7 +119,7 @@ class RequestRate:
 
 @dataclass
 class Spending:
-    """What requests cost, and whether the next may be sent."""
+    """What requests cost, those under way included, and whether the next may be sent."""
 
     per_search: float = 0.0
     per_document: float = 0.0
@@ -140,11 +140,14 @@ class Spending:
             self.cost += price
         return price
 
-    def correct(self, reserved: float, billed_searches: float | None) -> None:
-        """Replace what was reserved by what the answer says was billed."""
-        if billed_searches is not None and self.per_search:
-            with self._lock:
-                self.cost += billed_searches * self.per_search - reserved
+    def settle(self, reserved: float, billed_searches: float | None) -> float:
+        """What an answered request cost: what was reserved, or what the answer says was billed."""
+        if billed_searches is None or not self.per_search:
+            return reserved
+        price = billed_searches * self.per_search
+        with self._lock:
+            self.cost += price - reserved
+        return price
 
     def release(self, reserved: float) -> None:
         """A request that failed costs nothing."""
@@ -221,7 +224,7 @@ class Sender:
                 kind = type(error).__name__
                 raise RemoteProblem(f"no request to {self.place} can be sent: {kind}") from None
             except httpx.HTTPError as error:
-                problem, asked = f"{self.place} did not answer: {_reason(error)}", None
+                problem, asked, told = f"{self.place} did not answer: {_reason(error)}", None, ""
                 late = isinstance(error, httpx.TimeoutException) and left < self._timeout
                 if late and failures == 0:
                     raise DeadlinePassed(self._no_time(problem)) from error
@@ -231,15 +234,16 @@ class Sender:
                 if answer.is_success:
                     unanswered.answered(since)
                     return self._json(content)
-                problem, asked = self._refusal(answer, content), _retry_after(answer)
+                problem, asked = self._refusal(answer), _retry_after(answer)
+                told = _told(answer, content)
                 if not _may_pass(answer.status_code):
-                    raise RemoteProblem(problem)
+                    raise RemoteProblem(problem, told)
             failures += 1
             if failures >= self._policy.attempts:
-                raise RemoteProblem(f"{problem} (tried {failures} times)")
+                raise RemoteProblem(f"{problem} (tried {failures} times)", told)
             wait = self._policy.wait(failures, random.random()) if asked is None else asked  # noqa: S311 - no secret
             if wait > self._policy.longest_asked_wait:
-                raise RemoteProblem(f"{problem}; it asks to wait for {wait:,.0f} s")
+                raise RemoteProblem(f"{problem}; it asks to wait for {wait:,.0f} s", told)
             self._wait(wait, until, problem, stopping)
             try:
                 turn = self._rate.reserve(_latest(until))
@@ -293,11 +297,9 @@ class Sender:
                 "rerank API?"
             ) from error
 
-    def _refusal(self, answer: httpx.Response, content: bytes) -> str:
-        text = content[: 4 * _TOLD].decode(answer.encoding or "utf-8", "replace")
-        told = " ".join(text[:_TOLD].split())
+    def _refusal(self, answer: httpx.Response) -> str:
         status = f"{answer.status_code} {answer.reason_phrase}".strip()
-        problem = f"{self.place} answered {status}" + (f": {told}" if told else "")
+        problem = f"{self.place} answered {status}"
         if answer.status_code in (401, 403):
             return (
                 f"{problem}. Does it need an API key? Name the environment variable that holds it "
@@ -312,6 +314,12 @@ class Sender:
                 f"{problem}. Is it another API? Name it before the address, as in jina+{self.place}"
             )
         return problem
+
+
+def _told(answer: httpx.Response, content: bytes) -> str:
+    """The beginning of what the service says, in one line."""
+    text = content[: 4 * _TOLD].decode(answer.encoding or "utf-8", "replace")
+    return " ".join(text[:_TOLD].split())
 
 
 def _may_pass(status: int) -> bool:

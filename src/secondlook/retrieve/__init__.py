@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from secondlook.errors import IndexProblem
 from secondlook.retrieve.engines import ENGINES
-from secondlook.retrieve.folder import IndexCard, read_card
+from secondlook.retrieve.folder import IndexCard, opening
 from secondlook.retrieve.index import Index, UpdatableIndex
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ __all__ = ["ENGINES", "Index", "IndexCard", "UpdatableIndex", "open_index", "ope
 
 def open_index(folder: Path) -> Engine:
     """The engine that `folder/index.json` names, ready to search."""
-    return ENGINES[read_card(folder).engine].open(folder)
+    with opening(folder) as card:
+        return ENGINES[card.engine].open(folder)
 
 
 def open_updatable(folder: Path) -> UpdatableIndex:

@@ -27,6 +27,7 @@ _ANSWER = ",".join(
     + [f"hits.hits.{part}" for part in ("_id", "_index", "_score", "_source", "sort")]
 )
 _KEEP_ALIVE = "5m"
+_LARGEST_PAGE = 10_000  # index.max_result_window, unless its owner has set another
 
 
 @dataclass(slots=True)
@@ -161,7 +162,8 @@ class IndexReader:
         are ordered by `_seq_no`. Elasticsearch adds a last sort value that no two documents share.
         OpenSearch does not, and a number is unique in its shard only: documents of different shards
         may be equal in all sort values. Where such stand at the end of a page they are left out of
-        it, and asked for again with the next.
+        it, and asked for again with the next; where a page has no others, a larger one is asked
+        for. Raises EngineProblem where the largest has none.
         """
         order = [*sort, {"_seq_no": "asc"}]
         page: dict[str, Any] = {"size": size, "sort": order}
@@ -175,6 +177,17 @@ class IndexReader:
             if len(last) > len(order):
                 page["search_after"] = last
             else:
-                page["search_after"] = [*last[:-1], last[-1] - 1]
                 hits = [hit for hit in hits if hit["sort"] != last]
+                if not hits:
+                    page["size"] = size = self._larger(size)
+                    continue
+                page["search_after"] = [*last[:-1], last[-1] - 1]
             yield hits
+
+    def _larger(self, size: int) -> int:
+        if size >= _LARGEST_PAGE:
+            raise EngineProblem(
+                f"{self._name} has as many shards as a page has hits ({_LARGEST_PAGE:,}), so that "
+                "it cannot be read page by page: attach fewer of its indices"
+            )
+        return min(2 * size, _LARGEST_PAGE)

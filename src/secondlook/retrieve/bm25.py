@@ -24,8 +24,9 @@ from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import CARD, IndexCard, read_card, write_card
 from secondlook.retrieve.id_list import ID_ENDS, IDS, IdList
 from secondlook.retrieve.search_options import refuse_no_hits
-from secondlook.retrieve.vector_files import UNFINISHED
-from secondlook.types import Document, Hit, Query, Ranking
+from secondlook.retrieve.ties import hits_at
+from secondlook.retrieve.vector_files import UNFINISHED, is_of_vectors
+from secondlook.types import Document, Query, Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -78,9 +79,10 @@ class Bm25Index:
         return Health(usable=True, note="in process")
 
     def stored_bytes(self) -> int:
-        """What its folder holds."""
-        folder = self.store.path.parent
-        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        """What its folder holds of texts and postings, without the vectors beside them."""
+        own = (path for path in self.store.path.parent.iterdir() if not is_of_vectors(path))
+        files = (file for path in own for file in (path, *path.rglob("*")) if file.is_file())
+        return sum(file.stat().st_size for file in files)
 
     @classmethod
     def build(
@@ -160,11 +162,10 @@ class Bm25Index:
         try:
             scores = self._matrix.get_scores_from_ids(terms)  # [documents]
             best = _best(scores, k)
-            best = best[scores[best] > 0]
-            ids = self._ids.at(best)
+            hits = hits_at(best[scores[best] > 0], scores, self._ids.at)
         except (IndexError, UnicodeDecodeError) as error:
             raise _damaged(self.store.path.parent, error) from error
-        return Ranking.of(query.id, map(Hit, ids, scores[best].tolist()))
+        return Ranking.of(query.id, hits)
 
     def fetch(self, doc_ids: Sequence[str]) -> list[Document]:
         """The texts, in the order asked for."""

@@ -143,6 +143,13 @@ class Cluster:
             raise MissingExtra("opensearch", "the OpenSearch engine") from error
         return cls(route, transport(route), advice=advice)
 
+    @classmethod
+    def reach(cls, route: Route) -> Cluster:
+        """The same; raises EngineProblem at once where nobody is there."""
+        cluster = cls.connect(route)
+        cluster.ask("GET", "/_cluster/health", needs=("status",))
+        return cluster
+
     def with_patience(self, patience: RetryPolicy) -> Cluster:
         """The same connections, asked for longer or shorter."""
         return Cluster(self.route, self._transport, patience, advice=self._advice)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 DIGESTS = "digests.json"
 
 
-def write_digests(folder: Path) -> None:
-    """Read all files of a folder that is complete, and keep their digests in it."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != DIGESTS)
+def write_digests(folder: Path, *, leave_out: Sequence[str] = ()) -> None:
+    """Read all files of a folder that is complete but these, and keep their digests in it."""
+    others = {folder / name for name in (DIGESTS, *leave_out)}
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path not in others)
     digests = {path.relative_to(folder).as_posix(): _digest(path) for path in files}
     write_at_once(folder / DIGESTS, json.dumps(digests, indent=2) + "\n")
 

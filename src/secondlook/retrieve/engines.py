@@ -50,7 +50,10 @@ class Engine(Index, Protocol):
         ...
 
     def stored_bytes(self) -> int:
-        """What the index takes on disk, wherever that is."""
+        """What the index takes on disk, wherever that is; 0 where that cannot be known.
+
+        Without vectors, if these are told apart: a plan adds what they take.
+        """
         ...
 
 

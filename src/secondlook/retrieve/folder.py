@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError, field_validator
@@ -14,6 +15,7 @@ from secondlook.recipe import Settings
 from secondlook.retrieve.engines import ENGINES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 CARD = "index.json"
@@ -59,7 +61,25 @@ def read_card(folder: Path) -> IndexCard:
         raise IndexProblem(f"{folder} is no index; make one with: secondlook index CORPUS {folder}")
     try:
         return IndexCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, ValidationError, UnknownName) as error:
-        raise IndexProblem(
-            f"{path} cannot be read ({error}); make it anew: secondlook index CORPUS {folder}"
-        ) from error
+    except (ValueError, UnknownName) as error:
+        raise _unreadable(folder, error) from error
+
+
+@contextmanager
+def opening(folder: Path) -> Iterator[IndexCard]:
+    """The card, for an engine to open the folder in this block.
+
+    Raises IndexProblem where the engine refuses a setting of the card: a name that is unknown in
+    the folder, damaged or of a newer version, is not one that the user has misspelt.
+    """
+    card = read_card(folder)
+    try:
+        yield card
+    except (ValidationError, UnknownName) as error:
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: Exception) -> IndexProblem:
+    return IndexProblem(
+        f"{folder / CARD} cannot be read ({error}); make it anew: secondlook index CORPUS {folder}"
+    )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from secondlook.data.fingerprint import Fingerprint
     from secondlook.retrieve.bulk import Chunk, Write
     from secondlook.retrieve.cluster import Cluster, OpenSearchSettings, VectorField
+    from secondlook.retrieve.cluster_vectors import Product
     from secondlook.retrieve.vector_files import StoredRows
     from secondlook.types import Document
 
@@ -67,6 +68,14 @@ class IndexMetadata:
         cluster.ask("PUT", f"/{index}/_mapping", {"_meta": {"secondlook": asdict(self)}})
 
 
+def check(cluster: Cluster, settings: OpenSearchSettings, dimension: int) -> None:
+    """Raise EngineProblem where no load with vectors of so many dimensions could begin."""
+    _refuse_too_few_nodes(cluster, settings)
+    _ours(cluster, settings.name)
+    _on_cluster(settings.analyzer)
+    _checked_vector_field(cluster, dimension)
+
+
 class Load:
     """Begin it, fill it, finish it."""
 
@@ -89,14 +98,7 @@ class Load:
     @classmethod
     def begin(cls, cluster: Cluster, settings: OpenSearchSettings) -> Load:
         """Take up the unfinished load of this name and these settings, or begin a new one."""
-        nodes = cluster.ask("GET", "/_cluster/health", needs=("number_of_data_nodes",))[
-            "number_of_data_nodes"
-        ]
-        if settings.replicas >= nodes:
-            raise EngineProblem(
-                f"{settings.replicas} replicas need {settings.replicas + 1} data nodes, and the "
-                f"cluster has {nodes}: start more nodes, or give fewer `replicas`"
-            )
+        _refuse_too_few_nodes(cluster, settings)
         kept = settings.model_dump(exclude={"urls", "nodes", "discover"}, exclude_none=True)
         fresh = IndexMetadata(kept, 0, "")
         name, load = settings.name, None
@@ -254,6 +256,16 @@ def imprint_of(settings: OpenSearchSettings, cluster: Cluster) -> IndexMetadata:
     return imprint
 
 
+def _refuse_too_few_nodes(cluster: Cluster, settings: OpenSearchSettings) -> None:
+    health = cluster.ask("GET", "/_cluster/health", needs=("number_of_data_nodes",))
+    nodes = health["number_of_data_nodes"]
+    if settings.replicas >= nodes:
+        raise EngineProblem(
+            f"{settings.replicas} replicas need {settings.replicas + 1} data nodes, and the "
+            f"cluster has {nodes}: start more nodes, or give fewer `replicas`"
+        )
+
+
 def _loading(name: str) -> str:
     return f"{name}-loading"
 
@@ -298,6 +310,14 @@ def _on_cluster(analyzer: str) -> str:
 
 def _add_vectors(body: dict[str, Any], cluster: Cluster, field: VectorField) -> None:
     """Documents with a vector each; raises EngineProblem where the cluster cannot keep them."""
+    product, described = _checked_vector_field(cluster, field.dimension)
+    body["settings"] |= vector_settings(product)
+    body["mappings"]["properties"][VECTOR] = described
+    body["mappings"]["_source"]["excludes"].append(VECTOR)  # searched and compared, never shown
+
+
+def _checked_vector_field(cluster: Cluster, dimension: int) -> tuple[Product, dict[str, Any]]:
+    """How this cluster's mappings describe a vector; raises EngineProblem where it keeps none."""
     product = product_of(cluster.ask("GET", "/", needs=("version",)))
     if product == "opensearch":
         plugins = cluster.ask(  # unless this user may not know them
@@ -309,9 +329,7 @@ def _add_vectors(body: dict[str, Any], cluster: Cluster, field: VectorField) -> 
                     "a node of the cluster has no k-NN plugin (opensearch-knn), which vectors "
                     "need: install it, or index without vectors"
                 )
-    body["settings"] |= vector_settings(product)
-    body["mappings"]["properties"][VECTOR] = vector_field(product, field.dimension)
-    body["mappings"]["_source"]["excludes"].append(VECTOR)  # searched and compared, never shown
+    return product, vector_field(product, dimension)
 
 
 def _body(settings: OpenSearchSettings, imprint: IndexMetadata) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from secondlook.retrieve.cluster import LOADING, Cluster, OpenSearchSettings
 from secondlook.retrieve.cluster_vectors import VECTOR, ClusterVectors, as_json, product_of
 from secondlook.retrieve.engines import Health, known
 from secondlook.retrieve.folder import IndexCard, read_card, write_card
-from secondlook.retrieve.load import Load, count, imprint_of
+from secondlook.retrieve.load import Load, check, count, imprint_of
 from secondlook.retrieve.lucene import SearchBody, is_too_long, match, most_telling, msearch
 from secondlook.retrieve.nodes import other_nodes
 from secondlook.retrieve.opensearch_folder import claim, settings_in
@@ -74,7 +74,7 @@ class OpenSearchIndex:
         return self._card
 
     def stored_bytes(self) -> int:
-        """What its documents take on the cluster, without replicas."""
+        """What its documents take on the cluster, vectors included, without replicas."""
         found = self._cluster.ask("GET", f"/{self._settings.name}/_stats/store", needs=("_all",))
         return int(found["_all"]["primaries"]["store"]["size_in_bytes"])
 
@@ -124,6 +124,13 @@ class OpenSearchIndex:
             return Health(usable=False, note=f"{url} answers, but is not a search engine")
 
     @classmethod
+    def prepare(cls, folder: Path, settings: OpenSearchSettings, dimension: int) -> None:
+        """Raise what `build` would, before vectors of so many dimensions are made for hours."""
+        claim(folder)
+        access = Access.from_environment(os.environ)
+        check(Cluster.reach(Route.named_by_user(access, settings.urls)), settings, dimension)
+
+    @classmethod
     def build(
         cls,
         folder: Path,
@@ -144,8 +151,7 @@ class OpenSearchIndex:
         claim(folder)
         hold = Hold(folder, "what the cluster has taken is kept; the same command goes on there")
         access = Access.from_environment(os.environ)
-        cluster = Cluster.connect(Route.named_by_user(access, settings.urls))
-        cluster.ask("GET", "/_cluster/health", needs=("status",))  # nobody there? say so at once
+        cluster = Cluster.reach(Route.named_by_user(access, settings.urls))
         access.remember(settings.urls)
         cluster, settings = _with_other_nodes(cluster, settings, _NODES_WHEN_MADE)
         load = Load.begin(cluster.with_patience(LOADING), settings)

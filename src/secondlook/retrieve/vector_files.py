@@ -342,17 +342,20 @@ class VectorWriter:
         return StoredRows(self.folder, self._precision, self.rows, self._dimension)
 
     def finish(self, card: VectorCard) -> None:
-        """Put the whole in place of older vectors."""
+        """Put the whole in place of older vectors.
+
+        What the job would go on from is removed last: a kill on the way costs no vector.
+        """
         done = [_STATE, _COUNTS, "id_lengths.bin"]
         if card.stored == "cluster":
             done += [_ROWS, IDS, ID_ENDS, ID_ORDER]
-        for name in done:
-            (self.folder / name).unlink(missing_ok=True)
-        write_digests(self.folder)
+        write_digests(self.folder, leave_out=[*done, VECTOR_CARD])
         write_vector_card(self.folder, card)
         sync(self.folder)
         old = _set_aside(self.target)
         self.folder.rename(self.target)
+        for name in done:
+            (self.target / name).unlink(missing_ok=True)
         shutil.rmtree(old, ignore_errors=True)
         self._hold.release()
 

@@ -10,6 +10,7 @@ import numpy as np
 from secondlook.encode.windows import pool
 from secondlook.retrieve.digests import changed_files
 from secondlook.retrieve.state_files import StoredStates
+from secondlook.retrieve.ties import hits_at
 from secondlook.retrieve.vector_files import (
     FOLDER,
     VectorFiles,
@@ -17,7 +18,7 @@ from secondlook.retrieve.vector_files import (
     read_vector_card,
 )
 from secondlook.retrieve.vector_graph import Graphs, graph_path
-from secondlook.types import Hit, Ranking
+from secondlook.types import Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,10 +153,11 @@ class DocumentVectors:
     def _ranking(
         self, query: Query, documents: NDArray[np.int64], scores: NDArray[np.float32], k: int
     ) -> Ranking:
+        best = np.arange(len(scores))
         if k < len(scores):
             best = np.argpartition(scores, -k)[-k:]
-            documents, scores = documents[best], scores[best]
-        return Ranking.of(query.id, map(Hit, self._files.ids.at(documents), scores.tolist()))
+        ids = self._files.ids
+        return Ranking.of(query.id, hits_at(best, scores, lambda at: ids.at(documents[at])))
 
 
 def verify_vectors(folder: Path) -> None:

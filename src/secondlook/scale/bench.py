@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from secondlook.errors import MalformedInput, SecondlookError
+from secondlook.errors import MalformedInput, SecondlookError, UnknownName
 from secondlook.recipe import Settings
 from secondlook.types import Document, Query
 
@@ -142,8 +142,7 @@ class Bench(Settings):
         for engine in self.engines:
             if engine.name == name:
                 return engine
-        known = ", ".join(engine.name for engine in self.engines)
-        raise SecondlookError(f"{name!r} was not measured; there is {known}")
+        raise UnknownName("engine in the bench", name, [engine.name for engine in self.engines])
 
 
 def read_bench(path: Path) -> Bench:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import isclose
 
-from secondlook.errors import SecondlookError
+from secondlook.errors import WrongArgument
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
@@ -20,7 +20,7 @@ def seconds(text: str) -> float:
     amount, unit = _split(text)
     unit = unit.replace("µ", "u")
     if unit not in _SECONDS:
-        raise SecondlookError(f"{text!r} is no time; write it with its unit, as in 150ms or 2s")
+        raise WrongArgument(f"{text!r} is no time; write it with its unit, as in 150ms or 2s")
     return amount * _SECONDS[unit]
 
 
@@ -28,7 +28,7 @@ def count(text: str) -> int:
     """How many: `1e9`, `8_841_823`, `8,841,823`, `2.5k`, `100M`. A broken number is refused."""
     amount = number(text)
     if not isclose(amount, round(amount)):
-        raise SecondlookError(f"{text!r} is no whole number; write it as in 1e9, 8841823 or 100M")
+        raise WrongArgument(f"{text!r} is no whole number; write it as in 1e9, 8841823 or 100M")
     return round(amount)
 
 
@@ -36,14 +36,14 @@ def number(text: str) -> float:
     """How much: the same, and `2.5`. k, M, B and T are powers of a thousand."""
     amount, unit = _split(text)
     if unit not in _COUNTS:
-        raise SecondlookError(f"{text!r} is no number; write it as in 1e9, 8841823 or 100M")
+        raise WrongArgument(f"{text!r} is no number; write it as in 1e9, 8841823 or 100M")
     return amount * _COUNTS[unit]
 
 
 def _split(text: str) -> tuple[float, str]:
     found = _NUMBER.fullmatch(text)
     if found is None:
-        raise SecondlookError(
+        raise WrongArgument(
             f"{text!r} is no amount; write it as in 150ms, 1e9 or 2.5M, with a point for decimals"
         )
     return float(found[1].replace(",", "").replace("_", "")), found[2].lower()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import numpy as np
 
+from secondlook.errors import WrongArgument
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,6 +20,22 @@ class RankedText(TypedDict):
     corpus_id: int
     score: float
     text: NotRequired[str]
+
+
+def check_first_stage_scores(scores: Sequence[float] | None, documents: int) -> None:
+    """Raise WrongArgument unless there are none, or a number for each document."""
+    if scores is None:
+        return
+    if len(scores) != documents:
+        raise WrongArgument(
+            f"{len(scores):,} `first_stage_scores` for {documents:,} documents; give one for each, "
+            "in their order"
+        )
+    if not np.isfinite(np.asarray(scores, np.float64)).all():
+        raise WrongArgument(
+            "one of `first_stage_scores` is infinite or no number; give a finite score for each "
+            "document"
+        )
 
 
 def ranked_texts(

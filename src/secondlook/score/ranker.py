@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal
 from secondlook.encode.encoder import Encoder
 from secondlook.encode.tokens import Reader, TokenStore, text_only
 from secondlook.encode.type_classifier import TypeClassifier
-from secondlook.errors import WrongArgument
 from secondlook.model.checkpoint import TYPES, locate, refuse_to_replace
 from secondlook.rank.fusion import Fusion, fuse
 from secondlook.score.backends import open_backend
 from secondlook.score.calibration import calibrate, score_meaning
 from secondlook.score.default_scale import fit_scale, reference_pairs
-from secondlook.score.ranked_texts import ranked_texts
+from secondlook.score.ranked_texts import check_first_stage_scores, ranked_texts
 from secondlook.score.scored import Scored
 from secondlook.types import Document, Query
 
@@ -297,11 +296,7 @@ class Ranker:
         asked for. With `first_stage_scores`, by which the documents were retrieved, a ranker that
         was tuned to add them (`fusion`) orders by both, as `rerank` does.
         """
-        if first_stage_scores is not None and len(first_stage_scores) != len(documents):
-            raise WrongArgument(
-                f"{len(first_stage_scores):,} `first_stage_scores` for {len(documents):,} "
-                "documents; give one for each, in their order"
-            )
+        check_first_stage_scores(first_stage_scores, len(documents))
         scores = self.score([(Query("", query), Document("", text)) for text in documents])
         shown = scores if raw_scores else self.relevance(scores)
         by: NDArray[np.floating] = scores

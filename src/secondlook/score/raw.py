@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from secondlook.data.formats import has_scores
+from secondlook.data.formats import run_tag as tag_of
 from secondlook.encode.windows import pool
 from secondlook.errors import MalformedInput, SecondlookError
 from secondlook.rank.present import pairs_of
@@ -17,6 +19,7 @@ from secondlook.types import Hit, Ranking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -34,6 +37,11 @@ FUSED_TAG = "secondlook-fused"
 TAIL_TAG = "secondlook-tail"
 """The tag of a run in which hits that the ranker has not scored stand below the others."""
 
+_MAKE_RAW = (
+    f"make a run of raw scores (its last column says {RAW_TAG}): secondlook rerank … --raw "
+    "-o raw.trec"
+)
+
 
 def run_tag(*, raw: bool, fused: bool, tail: bool = False) -> str:
     """What the last column of a re-ranked run says of its scores."""
@@ -42,6 +50,17 @@ def run_tag(*, raw: bool, fused: bool, tail: bool = False) -> str:
     if fused:
         return FUSED_TAG
     return TAIL_TAG if tail else "secondlook"
+
+
+def tag_of_scores(run: Path | str) -> str | None:
+    """The tag of a run, None where its format has none; see `require_raw_scores`.
+
+    Raises SecondlookError where the format has no scores: 1/rank, which is read instead, is the
+    opinion of no ranker.
+    """
+    if not has_scores(run):
+        raise SecondlookError(f"{run} has ranks and no scores; {_MAKE_RAW}")
+    return tag_of(run)
 
 
 def require_raw_scores(settings: RankerSettings, tag: str | None, needed_for: str) -> None:
@@ -56,10 +75,7 @@ def require_raw_scores(settings: RankerSettings, tag: str | None, needed_for: st
         problem = "the run has hits that the ranker has not scored"
     else:
         return
-    raise SecondlookError(
-        f"{problem}, and {needed_for} its raw scores; make a run of these (its last column says "
-        f"{RAW_TAG}): secondlook rerank … --raw -o raw.trec"
-    )
+    raise SecondlookError(f"{problem}, and {needed_for} its raw scores; {_MAKE_RAW}")
 
 
 class ScoresWindows(Protocol):

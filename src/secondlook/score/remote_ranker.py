@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from secondlook.remote.address import RemoteAddress
-from secondlook.score.ranked_texts import ranked_texts
+from secondlook.score.ranked_texts import check_first_stage_scores, ranked_texts
 from secondlook.score.scale import sigmoid
 from secondlook.score.scored import Scored
 from secondlook.types import Document, Query
@@ -134,8 +134,13 @@ class RemoteRanker:
         return_documents: bool = False,  # noqa: FBT001, FBT002 - sentence-transformers' signature
         *,
         raw_scores: bool = False,
+        first_stage_scores: Sequence[float] | None = None,
     ) -> list[RankedText]:
-        """The documents best first, each by its place in `documents`; equals keep their order."""
+        """The documents best first, each by its place in `documents`; equals keep their order.
+
+        `first_stage_scores` change nothing, as for a Ranker without `fusion`.
+        """
+        check_first_stage_scores(first_stage_scores, len(documents))
         scores = self.score([(Query("", query), Document("", text)) for text in documents])
         shown = scores if raw_scores else self.relevance(scores)
         return ranked_texts(scores, shown, documents if return_documents else None, top_k)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -88,8 +89,32 @@ class StoredScorer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class StoredScoring:
+    """How a ranker can be scored with from what an index stores, as its folder is now."""
+
+    fingerprint: str
+    scores_from: Literal["vectors", "states"]
+    windows: WindowSettings | None
+
+    @classmethod
+    def of(cls, source: str | Path) -> StoredScoring | None:
+        """None where the ranker reads both texts, or runs elsewhere."""
+        if is_remote(source):
+            return None
+        checkpoint = open_checkpoint(source)
+        by_vectors = scores_by_vectors(checkpoint)
+        if not by_vectors and not scores_by_states(checkpoint):
+            return None
+        return cls(
+            vector_fingerprint(checkpoint),
+            "vectors" if by_vectors else "states",
+            checkpoint.settings.encode.windows,
+        )
+
+
 def stored_scorer(
-    source: str | Path,
+    ranker: StoredScoring | None,
     encoder: Callable[[], VectorEncoder],
     stored: StoredVectors,
     made_by: str,
@@ -98,23 +123,16 @@ def stored_scorer(
 ) -> VectorScorer | StateScorer | None:
     """What scores as this ranker does, from vectors or states `made_by` a ranker (its fingerprint).
 
-    None where they are another's, where the ranker reads both texts and there are no states, or
-    where it runs elsewhere. `reads_texts` where a document may have left the index and its vector
-    stayed.
+    None where they are another's, or where the ranker needs states and there are none.
+    `reads_texts` where a document may have left the index and its vector stayed.
     """
-    if is_remote(source):
+    if ranker is None or ranker.fingerprint != made_by:
         return None
-    checkpoint = open_checkpoint(source)
-    by_vectors = scores_by_vectors(checkpoint)
+    if ranker.scores_from == "vectors":
+        return VectorScorer(encoder(), stored, ranker.windows, reads_texts=reads_texts)
     states = stored.states if isinstance(stored, KeepsStates) else None
-    if not by_vectors and (states is None or not scores_by_states(checkpoint)):
+    if states is None:
         return None
-    if vector_fingerprint(checkpoint) != made_by:
-        return None
-    if by_vectors:
-        windows = checkpoint.settings.encode.windows
-        return VectorScorer(encoder(), stored, windows, reads_texts=reads_texts)
-    assert states is not None
     if vector_fingerprint(open_checkpoint(states.ranker)) != made_by:
         return None  # the folder was replaced since the states were opened
     return StateScorer.load(states)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+import numpy as np
 from fastapi import Header, Request, Response
 
 from secondlook.serve.outcome import SecondLook
@@ -37,9 +38,10 @@ async def reranked(
     seconds: float | None,
     first: Sequence[float] | None = None,
 ) -> SecondLook:
-    """The texts scored; raises Refused for what is beyond the limits.
+    """The texts scored, the first stage's best first where its scores (`first`) are known.
 
-    So are scores of the first stage (`first`) that are not one for each text.
+    Raises Refused for what is beyond the limits, and for such scores that are not one for each
+    text.
     """
     serving = serving_of(request)
     until = serving.until(seconds)
@@ -50,12 +52,12 @@ async def reranked(
             f"first_stage_scores: {len(first):,} scores for {len(texts):,} documents; give one for "
             "each, in their order",
         )
-    look = await unless_gone(
-        request.receive,
-        serving.second_stage.score(
-            serving.name_of(model), Query("", query), [Document("", text) for text in texts], until
-        ),
+    documents = [Document("", text) for text in texts]
+    best_first = [] if first is None else np.argsort(-np.asarray(first), kind="stable").tolist()
+    scoring = serving.second_stage.score(
+        serving.name_of(model), Query("", query), documents, until, order=best_first
     )
+    look = await unless_gone(request.receive, scoring)
     jot(request, query, look)
     return look
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from secondlook.retrieve.hybrid import HybridIndex
 from secondlook.retrieve.vectors import pooled
 from secondlook.score.state_scorer import StateScorer
-from secondlook.score.vector_scorer import stored_scorer
+from secondlook.score.vector_scorer import StoredScoring, stored_scorer
 from secondlook.score.vectors import VectorEncoder
 from secondlook.serve.outcome import Outcome
 
@@ -37,6 +38,12 @@ class VectorScoring:
         self._finding = threading.Lock()
         """Loading graphs takes a second: of requests that come together, one does it."""
         self._known: dict[str, tuple[Index, Ranker, _Stored | None]] = {}
+        self._loaded: WeakKeyDictionary[Ranker, StoredScoring | None] = WeakKeyDictionary()
+
+    def loaded(self, source: str, ranker: Ranker) -> None:
+        """Note what a ranker is when it is loaded: its folder may soon hold another."""
+        if ranker.settings.warm is not None:
+            self._loaded[ranker] = StoredScoring.of(source)
 
     def outcome(
         self,
@@ -82,15 +89,14 @@ class VectorScoring:
         return self._index.use(order)
 
     def _scorer(self, index: Index, source: str, ranker: Ranker) -> _Stored | None:
-        """Found out once for each index and ranker: fingerprints take the reading of weights."""
+        """Found out once for each index and ranker: opening states takes a while."""
         with self._finding:
             known = self._known.get(source)
             if known is None or known[0] is not index or known[1] is not ranker:
-                known = self._known[source] = index, ranker, self._found(index, source)
+                known = self._known[source] = index, ranker, self._found(index, ranker)
         return known[2]
 
-    @staticmethod
-    def _found(index: Index, source: str) -> _Stored | None:
+    def _found(self, index: Index, ranker: Ranker) -> _Stored | None:
         if not isinstance(index, HybridIndex):
             return None
         stored = index.vectors
@@ -100,7 +106,8 @@ class VectorScoring:
             assert isinstance(index.encoder, VectorEncoder)
             return index.encoder
 
-        return stored_scorer(source, encoder, stored, stored.card.fingerprint)
+        made_by = stored.card.fingerprint
+        return stored_scorer(self._loaded.get(ranker), encoder, stored, made_by)
 
 
 def _outcome(scored: Scored, ranker: Ranker, documents: Sequence[Document]) -> Outcome | None:

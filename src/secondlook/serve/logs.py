@@ -9,6 +9,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from secondlook.errors import RemoteProblem, SecondlookError
+
 LOGGER = logging.getLogger("secondlook.serve")
 
 _SPARING = 5.0
@@ -48,6 +50,11 @@ def log_to(stream: TextIO = sys.stderr) -> None:
 def note(event: str, **facts: Any) -> None:  # noqa: ANN401 - JSON
     """One line of the log."""
     LOGGER.info(event, extra={"facts": facts})
+
+
+def reason_of(error: SecondlookError) -> str:
+    """Its message, without what a remote service said, which may repeat the texts of a request."""
+    return error.reason if isinstance(error, RemoteProblem) else str(error)
 
 
 def note_sparingly(event: str, reason: str) -> None:

@@ -13,7 +13,7 @@ from secondlook.errors import CostLimitReached, RemoteProblem, SecondlookError
 from secondlook.remote.client import Usage
 from secondlook.remote.sender import DeadlinePassed, RateLimitReached, Unanswered
 from secondlook.serve.breaker import Breaker
-from secondlook.serve.logs import LOGGER, note_sparingly
+from secondlook.serve.logs import LOGGER, note_sparingly, reason_of
 from secondlook.serve.outcome import Outcome
 from secondlook.serve.queue import QueueFull
 from secondlook.serve.threads import Threads
@@ -123,7 +123,7 @@ class RemoteQueue:
                 self.breaker.failed()
             else:
                 self.breaker.left()
-            LOGGER.error("remote re-ranker failed", extra={"facts": {"problem": str(error)}})
+            LOGGER.error("remote re-ranker failed", extra={"facts": {"problem": reason_of(error)}})
             raise _NotScored("the remote re-ranker failed", type(error).__name__) from error
         except BaseException:
             self.breaker.left()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from secondlook.errors import SecondlookError
@@ -46,20 +46,24 @@ class SecondStage:
         until: float,
         *,
         indexed: bool = False,
+        order: Sequence[int] = (),
     ) -> SecondLook:
         """Score the documents, as many as can be until the deadline.
 
         Those of the index (`indexed`) from its vectors or states, where these are the ranker's
-        own. Else, where time may be too short for all, the nearest ones are scored first.
+        own. Else, where time may be too short for all, the nearest ones are scored first. `order`
+        is the places of the documents as the first stage has them, where they stand otherwise.
         """
         queue = self.queues[name]
-        look, order = None, list[int]()
+        look, nearest = None, list[int]()
         if indexed and self.stored is not None and isinstance(queue, ScoringQueue):
             look = await self._from_stored(self.stored, name, queue.ranker, query, documents, until)
             if look is None and _may_be_too_many(queue, len(documents), until):
-                order = await self._nearest_first(self.stored, query, documents, until)
+                nearest = await self._nearest_first(self.stored, query, documents, until)
         if look is None:
-            look = await self._queued(name, query, documents, order, until)
+            look = await self._queued(name, query, documents, nearest or order, until)
+            if nearest and look.outcome.partial:
+                look = replace(look, cascade=tuple(nearest))
         self._count(look)
         return look
 
@@ -122,11 +126,7 @@ class SecondStage:
             except ScoringFailed as failure:
                 LOGGER.exception("scoring failed", exc_info=failure)
                 raise Refused(500, f"{failure}; the server's log says why") from failure
-        if not order:
-            return SecondLook(queue.ranker, name, outcome)
-        outcome = outcome.placed(order)
-        cascade = tuple(order) if outcome.partial else ()
-        return SecondLook(queue.ranker, name, outcome, cascade=cascade)
+        return SecondLook(queue.ranker, name, outcome.placed(order) if order else outcome)
 
     def _count(self, look: SecondLook) -> None:
         outcome, scored = look.outcome, int(look.outcome.scored.sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import math
 import os
 import signal
@@ -41,7 +42,8 @@ _SETTINGS = "SECONDLOOK_SERVE"
 """The environment variable that hands the settings on to worker processes."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-"""What a server that listens on loopback is called; by another name, a web page is asking."""
+"""What a server that listens on loopback is called, or else as it was told to listen; by another
+name, a web page is asking."""
 
 _FILES = 128
 """Open files that are left for everything but connections."""
@@ -87,6 +89,9 @@ def run(settings: ServerSettings) -> None:
         config = uvicorn.Config(_app(serving, listeners, url), **_options(settings))
         uvicorn.Server(config).run(listeners)
         return
+    asyncio.run(serving.drain(_ENDING))
+    del serving  # each worker loads rankers of its own; this process only watches them
+    gc.collect()
     port = listeners[0].getsockname()[1]
     for listener in listeners:  # it is free; uvicorn binds one for all workers itself
         listener.close()
@@ -132,7 +137,8 @@ def open_serving(settings: ServerSettings) -> Serving:
 
     An engine that cannot be reached is no reason: reranking needs none.
     """
-    hosts = settings.hosts or (_LOOPBACK if is_loopback(settings.host) else ())
+    own = (*_LOOPBACK, _in_url(settings.host))
+    hosts = settings.hosts or (own if is_loopback(settings.host) else ())
     index = ServedIndex.at(settings.index) if settings.index is not None else None
     return Serving(
         settings.rankers,
@@ -190,8 +196,12 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def _url(host: str, listener: socket.socket) -> str:
-    name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{listener.getsockname()[1]}"
+    return f"http://{_in_url(host)}:{listener.getsockname()[1]}"
+
+
+def _in_url(host: str) -> str:
+    """As it stands in a URL, and so in the header of a request."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def _options(settings: ServerSettings) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from secondlook.serve.breaker import Breaker
 from secondlook.serve.by_vectors import VectorScoring
 from secondlook.serve.keys import Keys
 from secondlook.serve.limits import Limits
-from secondlook.serve.logs import LOGGER, note
+from secondlook.serve.logs import LOGGER, note, reason_of
 from secondlook.serve.metrics import Metrics
 from secondlook.serve.problems import Refused
 from secondlook.serve.queue import ScoringQueue
@@ -120,13 +120,13 @@ class Serving:
     def __post_init__(self) -> None:
         self.keys = Keys.read(self.keys_file) if self.keys_file is not None else None
         self.in_flight = BytesInFlight(self.limits.bytes_in_flight)
+        self._stored = VectorScoring(self.index) if self.index is not None else None
         self.queues = {
             name: self._queue(name, self._ranker(at)) for name, at in self.sources.items()
         }
         self._engine = Threads(_SEARCHES_AT_ONCE if self.index is not None else 0)
-        stored = VectorScoring(self.index) if self.index is not None else None
         self.second_stage = SecondStage(
-            self.queues, self.sources, stored, self._engine, self.metrics
+            self.queues, self.sources, self._stored, self._engine, self.metrics
         )
         # One each, so that scoring keeps its cores, and quick marks do not wait for explanations.
         self._explaining, self._marking = Threads(1), Threads(1)
@@ -228,7 +228,7 @@ class Serving:
         except TimeoutError:
             pass
         except SecondlookError as error:
-            LOGGER.error("explaining failed", extra={"facts": {"problem": str(error)}})
+            LOGGER.error("explaining failed", extra={"facts": {"problem": reason_of(error)}})
             failure = "explaining failed; the server's log says why"
         finally:
             over.set()
@@ -264,7 +264,10 @@ class Serving:
             load = functools.partial(self._ranker, source)
             if (ranker := await self._loaded(name, load)) is None:
                 continue
-            old, self.queues[name] = self.queues[name], self._queue(name, ranker)
+            old = self.queues[name]
+            if isinstance(ranker, RemoteRanker) and isinstance(old.ranker, RemoteRanker):
+                ranker.client.spend_with(old.ranker.client)
+            self.queues[name] = self._queue(name, ranker)
             retired = asyncio.create_task(old.drained())
             self._retired.add(retired)
             retired.add_done_callback(self._retired.discard)
@@ -292,12 +295,18 @@ class Serving:
                 LOGGER.warning("a re-ranker without weight", extra={"facts": facts})
 
     async def drain(self, seconds: float) -> bool:
-        """Whether nothing waits for a score any longer, after so many seconds at most."""
+        """Whether nothing waits for a score any longer, after so many seconds at most.
+
+        Nothing can be asked of it then: its threads have ended, or end.
+        """
         queues = (queue.drained() for queue in self.queues.values())
         try:
             await asyncio.wait_for(asyncio.gather(*queues, *self._retired), seconds)
         except TimeoutError:
             return False
+        finally:
+            for threads in (self._engine, self._explaining, self._marking):
+                threads.close()
         return True
 
     def _ranker(self, source: str) -> AnyRanker:
@@ -305,6 +314,8 @@ class Serving:
         if isinstance(ranker, RemoteRanker):
             ranker.client.open_cache()  # where it cannot be kept, that is refused now
         else:
+            if self._stored is not None:
+                self._stored.loaded(source, ranker)
             _ = ranker.scale  # fitted now where the checkpoint has none, not in the first request
         return ranker
 

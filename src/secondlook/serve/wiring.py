@@ -253,8 +253,14 @@ send() {
   curl --fail-with-body --silent --show-error ${CURL_OPTIONS:-} --request "$1" "$cluster$2" \\
     --header 'content-type: application/json' --data-binary @-
 }
-with_key() { sed "s|SECONDLOOK_KEY|${SECONDLOOK_KEY:-none}|" "$1"; }
-"""
+with_key() {  # by the environment: other users of this machine can see a command line
+  awk 'at = index($0, "KEY_PLACE") {
+         key = ENVIRON["KEY_PLACE"]
+         $0 = substr($0, 1, at - 1) (key == "" ? "none" : key) substr($0, at + length("KEY_PLACE"))
+       }
+       { print }' "$1"
+}
+""".replace("KEY_PLACE", _KEY)
 
 _APPLY_OPENSEARCH = (
     _SEND

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
-from secondlook.errors import WrongArgument
+from secondlook.errors import UnknownFormat, WrongArgument
 from secondlook.terminal.problems import as_problem
 
 if TYPE_CHECKING:
@@ -71,10 +71,21 @@ def _refuse_to_overwrite_input(given: Mapping[str, Any]) -> None:
                 if name in outputs or not isinstance(source, str | Path):
                     continue
                 with suppress(OSError, ValueError):  # a text that is no path
-                    if output.is_file() and output.samefile(source):
+                    if output.is_file() and any(map(output.samefile, _files_of(source))):
                         read_too.append(str(output))
     if read_too:
         raise WrongArgument(f"{read_too[0]} is read, too; name another file to write")
+
+
+def _files_of(source: str | Path) -> Iterator[str | Path]:
+    """The source itself; of a data folder what is read of it."""
+    from secondlook.data import beir
+
+    yield source
+    if Path(source).is_dir():
+        for kind in ("corpus", "queries", "qrels"):
+            with suppress(UnknownFormat):
+                yield beir.part(Path(source), kind)
 
 
 class VerbApp(typer.Typer):

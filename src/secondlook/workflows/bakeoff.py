@@ -137,13 +137,14 @@ def bakeoff(
     engine = open_index(index, by=None if run is None else "bm25").engine  # a run: texts only
     texts = _judged_queries(str(queries), judged)
     first, took = _first_stage(engine, texts, run, depth, reported)
-    write_run(folder / "first-stage.trec", first)
     names = _names(rankers)
+    first_slug, *slugs = _slugs([FIRST_STAGE, *names])
+    write_run(folder / f"{first_slug}.trec", first)
     job = _Job(engine, texts, first, folder, machine_price)
     entered = [Contestant(FIRST_STAGE, first, Speed(took), Cost(None))]
     spent: dict[str, float] = {}
-    for name, source in zip(names, map(str, rankers), strict=True):
-        contestant, cost = _enter(job, name, source, reported)
+    for name, slug, source in zip(names, slugs, map(str, rankers), strict=True):
+        contestant, cost = _enter(job, name, slug, source, reported)
         entered.append(contestant)
         if cost:
             spent[name] = cost
@@ -215,7 +216,9 @@ def _first_stage(
     return rankings, tuple(seconds)
 
 
-def _enter(job: _Job, name: str, source: str, progress: Progress) -> tuple[Contestant, float]:
+def _enter(
+    job: _Job, name: str, slug: str, source: str, progress: Progress
+) -> tuple[Contestant, float]:
     """A re-ranker's run, which may be there already, and what it cost this time."""
     from secondlook.data import read_run
     from secondlook.evaluate.bakeoff import Contestant, Speed
@@ -225,7 +228,6 @@ def _enter(job: _Job, name: str, source: str, progress: Progress) -> tuple[Conte
     with progress.busy(f"loading {name}"):
         scorer = CountingRanker(source, "auto", "auto")
     contents = {**job.fingerprint(), "ranker": scorer.made_of}
-    slug = re.sub(r"[^\w.-]+", "-", name)
     run, timings = job.folder / f"{slug}.trec", job.folder / f"{slug}.seconds.jsonl"
     if not (run.is_file() and _made_by(timings, contents)):
         doing = f"re-ranking with {name}"
@@ -332,6 +334,18 @@ def _names(rankers: Sequence[str | Path]) -> list[str]:
             name, number = f"{base} ({number})", number + 1
         names.append(name)
     return names
+
+
+def _slugs(names: Sequence[str]) -> list[str]:
+    """The names as files are called; each its own, whether or not the disk tells cases apart."""
+    slugs: list[str] = []
+    for name in names:
+        base = slug = re.sub(r"[^\w.-]+", "-", name)
+        number = 2
+        while slug.casefold() in map(str.casefold, slugs):
+            slug, number = f"{base}-{number}", number + 1
+        slugs.append(slug)
+    return slugs
 
 
 def _facts(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from urllib.request import OpenerDirector
 
     from secondlook.progress import Progress, ProgressCallback
+    from secondlook.retrieve.engines import Engine as SearchEngine
     from secondlook.scale.bench import Bench, Engine, FirstLook
     from secondlook.scale.remote_bench import RemoteBench
     from secondlook.score.export_folder import Engine as ExportEngine
@@ -72,6 +73,7 @@ def bench(
     kinds = {name: back_end_of(name) for name in engine}
     if url is not None:
         _refuse_unusable(url)
+    first_stage = _sized(Path(index)) if index is not None else None
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     folder = locate(str(ranker))
     alone, busy = _requests(folder, url) if url else (None, 0.0)
@@ -86,7 +88,7 @@ def bench(
         engines=tuple(_engines(folder, kinds or _exports(folder), as_progress(progress))),
         request_seconds=alone,
         busy_request_seconds=busy,
-        first_look=_first_stage(Path(index), str(queries), depth) if index and queries else None,
+        first_look=_first_look(*first_stage, str(queries), depth) if first_stage else None,
     )
     if output is not None:
         write_at_once(Path(output), measured.to_json())
@@ -237,21 +239,38 @@ def _refused(refusal: HTTPError) -> str:
     )
 
 
-def _first_stage(index: Path, queries: str, depth: int) -> FirstLook:
+def _sized(index: Path) -> tuple[SearchEngine, int]:
+    """The index, and what it takes on disk, before hours of timing that would need it.
+
+    Raises EngineProblem where the engine does not tell.
+    """
+    from secondlook.errors import EngineProblem
+    from secondlook.retrieve import open_index
+
+    engine = open_index(index)
+    size = engine.stored_bytes()
+    if size <= 0:
+        raise EngineProblem(
+            f"{index}: how much its documents take on disk, which a plan needs, is not told to "
+            "this user: grant the privilege `monitor` on the index (OpenSearch: "
+            "indices:monitor/stats), or measure without an index"
+        )
+    return engine, size
+
+
+def _first_look(engine: SearchEngine, size: int, queries: str, depth: int) -> FirstLook:
     from itertools import islice
 
     from secondlook.data import read_queries
-    from secondlook.retrieve import open_index
     from secondlook.scale.bench import time_first_look
 
-    engine = open_index(index)
     return time_first_look(
         engine,
         list(islice(read_queries(queries), _QUERIES)),
         depth,
         name=f"{engine.card.engine}, the best {depth}",
         documents=engine.card.documents,
-        size=engine.stored_bytes(),
+        size=size,
     )
 
 

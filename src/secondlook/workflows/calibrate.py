@@ -66,28 +66,36 @@ def calibrate(
     qrels: Source | None = None,
     corpus: Source | None = None,
     queries: Source | None = None,
-    kind: Literal["platt", "isotonic"] = "platt",
-    relevant_from: int = 1,
+    kind: Literal["platt", "isotonic"] | None = None,
+    relevant_from: int | None = None,
     progress: Progress | ProgressCallback | None = None,
 ) -> CalibrateResult:
     """Fit relevance scores and store the calibration in the ranker's folder.
 
     With `run` (of raw scores) and `qrels`, scores become probabilities of relevance. Without
     `run`, they are fitted to a scale: of texts of `corpus` (with its `queries` and `qrels`, where
-    there are any), or of the built-in reference pairs.
+    there are any), or of the built-in reference pairs. `kind` is that of the probabilities, by
+    default "platt"; in judgments grades are relevant from `relevant_from` on, by default 1.
     """
     from secondlook.model.checkpoint import changing_settings, write_settings
 
     folder, reported = Path(ranker), as_progress(progress)
-    if run is None and corpus is None and (queries or qrels):
+    if run is None and (queries or qrels) and not (corpus and queries):
         raise WrongArgument("`qrels` needs a `run`, or a `corpus` and `queries`")
     if run is not None and (qrels is None or corpus is not None):
         raise WrongArgument("a `run` needs `qrels`, and excludes a `corpus`")
+    if run is not None and queries is not None:
+        raise WrongArgument("`queries` are of a `corpus`: a `run` says which queries are its own")
+    if run is None and kind is not None:
+        raise WrongArgument("`kind` is that of probabilities: it needs a `run` and `qrels`")
+    if qrels is None and relevant_from is not None:
+        raise WrongArgument("`relevant_from` is a grade of judgments: it needs `qrels`")
+    relevant_from = 1 if relevant_from is None else relevant_from
     with changing_settings(folder) as settings:
         if run is None or qrels is None:
-            return _by_texts(folder, corpus, queries, qrels, reported)
+            return _by_texts(folder, corpus, queries, qrels, relevant_from, reported)
         with reported.busy("reading run and judgments"):
-            fitted = _by_judgments(settings, run, qrels, kind, relevant_from)
+            fitted = _by_judgments(settings, run, qrels, kind or "platt", relevant_from)
         write_settings(folder, settings.model_copy(update={"calibration": fitted.calibration}))
     return CalibrateResult(folder, fitted.calibration, fitted.error_before, fitted.error_after)
 
@@ -99,10 +107,11 @@ def _by_judgments(
     kind: Literal["platt", "isotonic"],
     relevant_from: int,
 ) -> Fitted:
-    from secondlook.data import read_qrels, read_run, run_tag
+    from secondlook.data import read_qrels, read_run
     from secondlook.score.calibration import fit_to_judgments, raw_scores_of
+    from secondlook.score.raw import tag_of_scores
 
-    rankings = raw_scores_of(settings, read_run(str(run)), run_tag(str(run)))
+    rankings = raw_scores_of(settings, read_run(str(run)), tag_of_scores(str(run)))
     judgments = read_qrels(str(qrels))
     return fit_to_judgments(settings, rankings, judgments, kind=kind, relevant_from=relevant_from)
 
@@ -112,6 +121,7 @@ def _by_texts(
     corpus: Source | None,
     queries: Source | None,
     qrels: Source | None,
+    relevant_from: int,
     progress: Progress,
 ) -> CalibrateResult:
     from secondlook.score.default_scale import store_scale
@@ -119,5 +129,5 @@ def _by_texts(
     from secondlook.workflows.documents import scale_pairs
 
     scorer = Ranker.load(ranker)
-    pairs = scale_pairs(corpus, queries, qrels, progress=progress)
+    pairs = scale_pairs(corpus, queries, qrels, relevant_from, progress=progress)
     return CalibrateResult(ranker, store_scale(ranker, scorer, pairs))

@@ -29,7 +29,7 @@ class FirstStageResult:
     choice: FirstStageChoice
     queries: int
     p: float
-    """Of the difference between the chosen way, cross-validated, and BM25."""
+    """Of the difference between the chosen way, cross-validated and without feedback, and BM25."""
     stored: bool
     left_out: int = 0
     """Judged queries that were not among those to search."""
@@ -45,7 +45,8 @@ class FirstStageResult:
         if choice.feedback:
             chosen += f", feedback {choice.feedback:g}"
         kept = "" if self.stored else " (not stored)"
-        lines.append(f"{self.index}: {chosen} (p = {self.p:.3f} against BM25){kept}")
+        tested = f"p = {self.p:.3f} against BM25{', without feedback' if choice.feedback else ''}"
+        lines.append(f"{self.index}: {chosen} ({tested}){kept}")
         if self.left_out:
             lines.append(f"left out, not among the queries given: {self.left_out:,} judged queries")
         return "\n".join(lines)
@@ -53,6 +54,7 @@ class FirstStageResult:
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         told = {"index": str(self.index), "queries": self.queries, "p": self.p}
+        told |= {"p_of": "without feedback" if self.choice.feedback else "as chosen"}
         told |= {"left_out": self.left_out}
         return told | {"stored": self.stored} | self.choice.model_dump(mode="json")
 

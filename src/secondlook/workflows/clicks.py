@@ -46,7 +46,7 @@ class ClicksResult:
             "relevant": self.relevant,
             "not relevant": self.not_relevant,
             "eta": self.eta,
-            "error": self.error or 0.0,
+            "error": self.error,
         }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +222,7 @@ class Distillation:
 
         if self._folder("taught").exists():
             return
+        self._groups("test", "by.taught").unlink(missing_ok=True)  # by a student that is gone
         with self.progress.training() as watch:
             work = job(
                 self._recipe(),
@@ -277,12 +278,12 @@ class Distillation:
 
     def _export(self) -> None:
         from secondlook.workflows.export import export_for_speed
-        from secondlook.workflows.tune_results import copy
+        from secondlook.workflows.tune_results import copy, make_once
 
         source = self._folder("taught" if self._kept else "untaught")
         export_for_speed(source, progress=self.progress)
-        if not (self.output / "ranker").exists():
-            copy(source, self.output / "ranker")
+        target, noted = self.output / "ranker", self.results / "ranker.made-of"
+        make_once(target, source, noted, partial(copy, source, target))
 
     def _compare(self) -> None:
         from secondlook.workflows.teach import teach

@@ -47,6 +47,7 @@ def scale_pairs(
     corpus: str | Path | None,
     queries: str | Path | None = None,
     qrels: str | Path | None = None,
+    relevant_from: int = 1,
     *,
     progress: Progress | ProgressCallback | None = None,
 ) -> ScalePairs:
@@ -56,8 +57,10 @@ def scale_pairs(
 
     if corpus is None:
         return reference_pairs()
-    return corpus_pairs(
-        documents_of(corpus, progress),
-        read_queries(str(queries)) if queries else (),
-        read_qrels(str(qrels)) if qrels else None,
-    )
+    judged = read_qrels(str(qrels)) if qrels else {}
+    relevant = {  # as 0 or 1: what is judged is not drawn as unrelated, whatever its grade
+        query_id: {doc_id: int(grade >= relevant_from) for doc_id, grade in grades.items()}
+        for query_id, grades in judged.items()
+    }
+    asked = read_queries(str(queries)) if queries else ()
+    return corpus_pairs(documents_of(corpus, progress), asked, relevant)

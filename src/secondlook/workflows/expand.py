@@ -46,7 +46,7 @@ def expand(
     count: int = 10,
     top_k: int = 10,
     ranker: str | Path | None = None,
-    keep: float = 0.3,
+    keep: float | None = None,
     corpus_format: str = "auto",
     seed: int = 1,
     device: str | None = None,
@@ -56,18 +56,22 @@ def expand(
 ) -> ExpandResult:
     """Write the corpus with `count` predicted queries beside each text, to be indexed with it.
 
-    With `ranker`, only the share `keep` of all queries that it scores best is kept
+    With `ranker`, only the share `keep` of all queries that it scores best is kept, by default 0.3
     (Doc2Query--). Predicted queries that the corpus already has stay beside the new ones; term
     weights are refused, since an index goes by them alone. Interrupted, the same call goes on. With
     `ray`, an address or "local", workers of that cluster process parts of the corpus.
     """
     from secondlook.data.durable import refuse_to_overwrite
+    from secondlook.errors import WrongArgument
     from secondlook.model.checkpoint import files_fingerprint, open_checkpoint
     from secondlook.model.doc2query import locate_expander
     from secondlook.retrieve.expand import best, unweighed
     from secondlook.scale.documents import expanding
     from secondlook.workflows.first_stage import CorpusCopy
 
+    if keep is not None and ranker is None:
+        raise WrongArgument("`keep` is of the queries that a `ranker` scores best: it needs one")
+    share = 0.3 if keep is None else keep
     target = Path(output)
     refuse_to_overwrite(target, replace=replace)
     model = locate_expander(str(expander))
@@ -80,7 +84,7 @@ def expand(
     scorer = None if judge is None else str(judge.absolute())
     tools = partial(expanding, str(model.absolute()), scorer, count, top_k, seed, device)
     copy = CorpusCopy(corpus, corpus_format, target, made_with, tools, _AT_ONCE, ray, unweighed)
-    documents = copy.write("expanding", lambda rows: best(rows, keep), as_progress(progress))
+    documents = copy.write("expanding", lambda rows: best(rows, share), as_progress(progress))
     return ExpandResult(target, documents, count)
 
 

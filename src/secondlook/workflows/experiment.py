@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from secondlook.data import read_corpus, read_qrels, read_queries, read_run
 from secondlook.errors import MissingDocument
@@ -42,12 +42,22 @@ class Experiment(Settings):
     """An index folder or a corpus file: texts for the queries' stories and two breakdowns."""
     ranker: str | None = None
     """What made the new run: its lineage, training curves, calibration and vocabulary."""
-    measures: tuple[str, ...] = ("nDCG@10", "RR@10", "R@100")
+    measures: tuple[str, ...] = Field(("nDCG@10", "RR@10", "R@100"), min_length=1)
     """The verdict goes by all; breakdowns and plots by the first."""
     relevant_from: int = Field(1, ge=1)
     """The grade from which a document counts as relevant in breakdowns and calibration."""
     commands: tuple[str, ...] = ()
     """How the runs were made."""
+
+    @field_validator("measures")
+    @classmethod
+    def _known_measures(cls, measures: tuple[str, ...]) -> tuple[str, ...]:
+        """A misspelt one is a mistake in this file, as a misspelt key is."""
+        from secondlook.evaluate.measures import parse_measure
+
+        for spelling in measures:
+            parse_measure(spelling)
+        return measures
 
 
 def read_experiment(path: Path) -> Experiment:

@@ -142,20 +142,20 @@ def tune_fusion(
     written; with `dry_run`, the ranker is not modified. `scales` are the normalisations to try
     (min-max, z, ranks, raw); by default min-max and z.
     """
-    from secondlook.data import read_qrels, read_run, run_tag
+    from secondlook.data import read_qrels, read_run
     from secondlook.evaluate.curve import refuse_picture
     from secondlook.model.checkpoint import changing_settings, open_checkpoint, write_settings
     from secondlook.score import fusion_choice
     from secondlook.score.default_scale import reference_pairs, store_scale
     from secondlook.score.ranker import Ranker
-    from secondlook.score.raw import require_raw_scores
+    from secondlook.score.raw import require_raw_scores, tag_of_scores
 
     if curve is not None:
         refuse_picture(Path(curve))
     folder = Path(ranker)
     looking = nullcontext(open_checkpoint(folder).settings)
     with looking if dry_run else changing_settings(folder) as settings:
-        require_raw_scores(settings, run_tag(str(raw)), "a fusion is tuned by")
+        require_raw_scores(settings, tag_of_scores(str(raw)), "a fusion is tuned by")
         windows = settings.encode.windows
         with as_progress(progress).busy("trying fusions"):
             looks = fusion_choice.read_looks(

@@ -69,7 +69,7 @@ def generate(
     Queries and judgments that were made before are replaced; queries that were added to them, and
     other files of judgments, stay. Raises Unwritable where those of `output` are people's.
     """
-    from secondlook.data.origin import refuse_to_overwrite_judged, write_made
+    from secondlook.data.origin import GENERATED, refuse_to_overwrite_judged, write_made
     from secondlook.errors import SecondlookError
     from secondlook.model.checkpoint import base_name, files_fingerprint, locate
     from secondlook.model.doc2query import load_expander
@@ -107,7 +107,7 @@ def generate(
         )
     reranked = "" if second is None else f", re-ranked by {base_name(second)}"
     origin = (
-        f"generated queries: {len(queries):,} of {len(generated):,} by {base_name(generator)}, "
+        f"{GENERATED}: {len(queries):,} of {len(generated):,} by {base_name(generator)}, "
         f"those whose passage is in the top {within} of {first_stage_name(engine)}{reranked}"
     )
     write_made(folder, queries, qrels, origin)

@@ -21,11 +21,11 @@ def build_index(
     corpus: str | Path,
     folder: str | Path,
     *,
-    engine: str = "bm25s",
+    engine: str | None = None,
     corpus_format: str = "auto",
-    k1: float = 0.9,
-    b: float = 0.4,
-    language: str = "english",
+    k1: float | None = None,
+    b: float | None = None,
+    language: str | None = None,
     url: str | Sequence[str] | None = None,
     discover: bool = True,
     name: str | None = None,
@@ -43,16 +43,18 @@ def build_index(
 
     `folder` appears when the index is complete. Raises IndexProblem if it is an index already,
     unless `replace` is set. `vectors` is a re-ranker or bi-encoder that encodes every document, so
-    that the index can be searched by vectors too, stored as fp32, fp16 or int8; an index of the
-    same corpus that is there already gets them, and an interrupted call resumes. With `ray`, an
-    address or "local", workers of that cluster encode parts of the corpus. With `states`, what the
-    separate layers of that re-ranker make of every token is stored, too: re-ranking starts above.
+    that the index can be searched by vectors too, stored as fp32, fp16 or int8 (on a cluster only
+    fp32); an index of the same corpus that is there already gets them, and an interrupted call
+    resumes. With `ray`, an address or "local", workers of that cluster encode parts of the corpus.
+    With `states`, what the separate layers of that re-ranker make of every token is stored, too:
+    re-ranking starts above.
 
-    `language` says how words are stemmed and which are stop words: "german", "french", …, "cjk", or
-    "none" for neither. For `engine="opensearch"`: `url` names nodes of the cluster (default:
-    OPENSEARCH_URL, or localhost:9200), `discover` finds the other nodes, `name` is the index on the
-    cluster (default: the folder's name), with so many `shards` and `replicas`. An engine that an
-    installed package adds may take other `options`.
+    By default `engine` is "bm25s", `k1` 0.9, `b` 0.4 and `language` "english", which says how words
+    are stemmed and which are stop words: "german", "french", …, "cjk", or "none" for neither. For
+    `engine="opensearch"`: `url` names nodes of the cluster (default: OPENSEARCH_URL, or
+    localhost:9200), `discover` finds the other nodes, `name` is the index on the cluster (default:
+    the folder's name), with so many `shards` and `replicas`. An engine that an installed package
+    adds may take other `options`.
 
     >>> import secondlook as sl
     >>> index = sl.build_index("corpus.jsonl", "my.index")
@@ -65,7 +67,11 @@ def build_index(
     from secondlook.retrieve.folder import CARD
     from secondlook.retrieve.search_index import SearchIndex
     from secondlook.workflows.open_index import open_index
-    from secondlook.workflows.vector_refusals import refuse_states
+    from secondlook.workflows.vector_refusals import (
+        refuse_other_settings,
+        refuse_precision,
+        refuse_states,
+    )
     from secondlook.workflows.vectors import (
         add_vectors,
         build_with_vectors,
@@ -78,11 +84,14 @@ def build_index(
         check_encoder(vectors)
     elif ray is not None:
         raise WrongArgument("workers of a Ray cluster make vectors alone: give vectors too")
+    chosen = ENGINES[engine or "bm25s"]
+    refuse_precision(chosen, vector_precision)
     if states:
-        refuse_states(vectors, engine=ENGINES[engine], ray=ray)
+        refuse_states(vectors, engine=chosen, ray=ray)
     if (target / CARD).exists() and not replace:
         if vectors is None:
             raise IndexProblem(f"{target} is already an index; to rebuild it, give `replace=True`")
+        refuse_other_settings(target, engine=engine, k1=k1, b=b, language=language)
         add_vectors(
             target,
             corpus,
@@ -95,12 +104,11 @@ def build_index(
         )
         return open_index(target)
     documents = _Documents(str(corpus), corpus_format, reported)
-    chosen = ENGINES[engine]
     settings = chosen.options(
         target,
-        k1=k1,
-        b=b,
-        analyzer=language,
+        k1=0.9 if k1 is None else k1,
+        b=0.4 if b is None else b,
+        analyzer="english" if language is None else language,
         url=url,
         discover=discover,
         name=name,

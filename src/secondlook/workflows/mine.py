@@ -57,7 +57,11 @@ def mine(
     """
     from secondlook.data import read_qrels, read_queries
     from secondlook.data.origin import read_origin
+    from secondlook.errors import WrongArgument
     from secondlook.train.mine import MineSettings
+
+    if not 1 <= ranks[0] <= ranks[1]:
+        raise WrongArgument(f"`ranks` {ranks[0]}-{ranks[1]}: they count from 1, upwards: 1-100")
 
     settings = MineSettings(
         positive_grade=positive_grade,

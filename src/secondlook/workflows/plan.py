@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from secondlook.errors import SecondlookError
+from secondlook.errors import WrongArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,12 +148,12 @@ def plan(
     offers = read_prices(Path(prices)) if prices else _this_machine(measured)
     rate = number(str(qps))
     if rate < 1:
-        raise SecondlookError(f"a load of {str(qps)!r} must be at least one query per second")
+        raise WrongArgument(f"a load of {str(qps)!r} must be at least one query per second")
     allowed, passages = seconds(p99), count(str(corpus))
     if allowed <= 0:
-        raise SecondlookError(f"a p99 of {p99!r} must be longer than no time, as in 150ms")
+        raise WrongArgument(f"a p99 of {p99!r} must be longer than no time, as in 150ms")
     if passages < 1:
-        raise SecondlookError(f"a corpus of {str(corpus)!r} must hold at least one passage")
+        raise WrongArgument(f"a corpus of {str(corpus)!r} must hold at least one passage")
     demand = Demand(
         rate,
         candidates,

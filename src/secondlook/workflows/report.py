@@ -190,17 +190,17 @@ def _calibrated(
     about: Experiment, qrels: Qrels, new: Sequence[Ranking]
 ) -> tuple[Reliability | None, str]:
     """How far probabilities are off, or why that is not known."""
-    from secondlook.data import run_tag
     from secondlook.errors import SecondlookError
     from secondlook.model.checkpoint import open_checkpoint
     from secondlook.score.calibration import raw_scores_of, reliability
+    from secondlook.score.raw import tag_of_scores
     from secondlook.workflows.experiment import rankings
 
     settings = open_checkpoint(about.ranker).settings if about.ranker else None
     run = rankings(about.raw, qrels) if about.raw else new
     try:
         if settings is not None:
-            run = raw_scores_of(settings, run, run_tag((about.raw or about.new)[0]))
+            run = raw_scores_of(settings, run, tag_of_scores((about.raw or about.new)[0]))
         return reliability(settings, run, qrels, about.relevant_from), ""
     except SecondlookError as reason:
         return None, str(reason)

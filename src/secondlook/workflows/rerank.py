@@ -89,7 +89,8 @@ def rerank(
     its states, unless `stored_vectors` is off. `ray` is the address of a Ray cluster, or "local".
 
     The file appears when it is complete; after an interruption the same call resumes. Raises
-    Unwritable if the file exists, unless `replace` is set.
+    Unwritable if the file exists, unless `replace` is set, and UnknownFormat if its name does not
+    say the format: .trec, .run and .txt are TREC's, .tsv is MS MARCO's.
     """
     from secondlook.data import read_queries, read_run
     from secondlook.data.durable import refuse_to_overwrite
@@ -102,6 +103,7 @@ def rerank(
     _refuse_unsupported(ranker, cascade, raw=raw, ray=ray)
     reported, target = as_progress(progress), Path(output)
     refuse_to_overwrite(target, replace=replace)
+    _refuse_name(target, raw=raw)
     texts = {query.id: query for query in read_queries(str(queries))}
     name, keep = (str(cascade[0]), cascade[1]) if cascade else ("", 0)
     with reported.busy("reading run and ranker"):
@@ -193,6 +195,19 @@ def _refuse_unsupported(
         )
     if ray is not None and is_remote(ranker):
         raise WrongArgument("a remote re-ranker is asked from this machine; leave out ray")
+
+
+def _refuse_name(output: Path, *, raw: bool) -> None:
+    """What would be written in vain, or not at all, is said before hours of scoring."""
+    from secondlook.data.formats import will_have_scores
+    from secondlook.errors import WrongArgument
+
+    scores = will_have_scores(output)
+    if raw and not scores:
+        raise WrongArgument(
+            f"{output} would be in MS MARCO's format, which has ranks and no scores; with `raw`, "
+            "give a name that ends in .trec"
+        )
 
 
 def _here(

@@ -72,11 +72,21 @@ class SearchResult:
     """What the first stage went by; of an attached index, "bm25" stands for its own search."""
     advice: str | None = None
     """What to do where the re-ranker's scores have no weight in the order."""
+    restricted: bool = False
+    """Whether filters, parameters or a routing were given."""
 
     @property
     def hits(self) -> tuple[SearchHit, ...]:
         """Re-ranked, or of the first stage without a re-ranker; best first."""
         return self.first_stage if self.reranked is None else self.reranked
+
+    def why_nothing(self) -> str:
+        """Why there are no hits, where there are none."""
+        if not self.query.strip():
+            return "it is empty"
+        if self.restricted:
+            return "no document matches it within the filters, parameters and routing given"
+        return "no document contains a word of it"
 
     def snippet(self, hit: SearchHit) -> Snippet:
         """The stretch of a hit's text, or of its passage, with the most words of the query."""
@@ -116,6 +126,8 @@ def search(
     from secondlook.types import Query
     from secondlook.workflows.open_index import open_index, searched_by
 
+    if k < 1 or (depth is not None and depth < 1):
+        raise WrongArgument(f"`k` and `depth` are 1 or more, not {k if k < 1 else depth}")
     if depth is not None and ranker is None:
         raise WrongArgument("`depth` is how many candidates are re-ranked: it needs `ranker`")
     depth = 100 if depth is None else depth
@@ -123,7 +135,8 @@ def search(
     asked = Query("search", query)
     (first,) = engine.retrieve([asked], k if ranker is None else max(k, depth))
     top = _first_stage(first.top(k), engine)
-    result = SearchResult(query, top, None, engine.card.analyzer, searched_by(engine))
+    how = engine.card.analyzer, searched_by(engine)
+    result = SearchResult(query, top, None, *how, restricted=bool(options))
     if ranker is None:
         return result
     reranked, advice = _reranked(ranker, asked, first, engine, k, depth)

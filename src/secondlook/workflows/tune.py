@@ -71,6 +71,7 @@ class TuneResult:
             "comparison": self.comparison.first_stage.to_dict(),
             "against_untuned": self.comparison.gain and self.comparison.gain.to_dict(),
             "first_stage_alone": self.comparison.first_stage_alone,
+            "labels": self.labels,
         }
 
 
@@ -117,6 +118,7 @@ def tune(
     from secondlook.evaluate.curve import refuse_undrawable
     from secondlook.train.budget import Clock
     from secondlook.train.trackers import refuse_unusable
+    from secondlook.workflows.tune_results import warn_of_earlier
     from secondlook.workflows.tune_stages import Tuning
 
     if clicks is not None and expander is not None:
@@ -151,6 +153,8 @@ def tune(
     if good:
         tuning.ship()
         hold.release()
+    else:
+        warn_of_earlier(tuning)
     return TuneResult(
         tests,
         tuning.report,

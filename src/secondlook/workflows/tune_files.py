@@ -14,7 +14,7 @@ _ENDINGS = frozenset({".jsonl", ".json", ".tsv", ".txt", ".xml", ".cbor"})
 
 
 class TuneFiles:
-    """The files of one tuning, by name; what is in `stages` can be removed, and is made again."""
+    """The files of one tuning, by name; `stages` can be removed, and all is made again."""
 
     data: Path
     output: Path
@@ -48,6 +48,16 @@ class TuneFiles:
     def shipped(self) -> Path:
         """The ranker, where it helps."""
         return self.output / "ranker"
+
+    @property
+    def ship_noted(self) -> Path:
+        """Says of which ranker `shipped` was made."""
+        return self.results / "ranker.made-of"
+
+    @property
+    def fusion_done(self) -> Path:
+        """Is there when a fusion of the tuned ranker was tried: that none is better is a result."""
+        return self.results / "fusion.done"
 
     def planned(self, name: str) -> Any:  # noqa: ANN401 - a number
         """A figure of the plan."""

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from secondlook.evaluate.tuned import TunedComparison
@@ -24,6 +24,8 @@ def keep(tuning: Tuning, better: str, figures: Mapping[str, float]) -> None:
 
     kept = {"weights": better, "nDCG@10": dict(figures)}
     write_at_once(tuning.results / "chosen.json", json.dumps(kept))
+    for made_of_it in (tuning.fusion_done, tuning.run("tuned", "tested")):
+        made_of_it.unlink(missing_ok=True)
     with replacing(tuning.ranker("tuned")) as half:
         _copy_into(tuning.ranker(better), half)
         if better == "untuned":
@@ -45,6 +47,42 @@ def _without_training(lineage: Lineage, trained: Path) -> Lineage:
                 Phase(name=f"{phase.name}, not kept", metrics=phase.metrics, labels=phase.labels)
             )
     return lineage
+
+
+def make_once(target: Path, ranker: Path, noted: Path, make: Callable[[], None]) -> None:
+    """Make what lies outside the stages, unless `noted` says that it was made of this ranker.
+
+    Where stages were removed, the ranker is another one now; where they were not, what somebody set
+    in a shipped ranker stays.
+    """
+    from secondlook.data.durable import write_at_once
+    from secondlook.model.checkpoint import files_fingerprint
+
+    if not _is_made_of(ranker, target, noted):
+        make()
+        write_at_once(noted, files_fingerprint(ranker))
+
+
+def _is_made_of(ranker: Path, target: Path, noted: Path) -> bool:
+    from secondlook.model.checkpoint import files_fingerprint
+
+    there = target.exists() and noted.is_file()
+    return there and noted.read_text("utf-8") == files_fingerprint(ranker)
+
+
+def ship(tuning: Tuning) -> None:
+    """Put the tuned ranker in place."""
+    from functools import partial
+
+    tuned = tuning.ranker("tuned")
+    make_once(tuning.shipped, tuned, tuning.ship_noted, partial(copy, tuned, tuning.shipped))
+
+
+def warn_of_earlier(tuning: Tuning) -> None:
+    """Where none is shipped, a ranker of an earlier tuning would pass for the one tested now."""
+    shipped, tuned = tuning.shipped, tuning.ranker("tuned")
+    if shipped.exists() and not _is_made_of(tuned, shipped, tuning.ship_noted):
+        tuning.progress.warn(f"{shipped} is of an earlier tuning, not the re-ranker tested here")
 
 
 def copy(ranker: Path, target: Path) -> None:
@@ -143,8 +181,11 @@ def write_report(tuning: Tuning) -> None:
     if not _is_untuned(tuning):
         named["untuned"] = [str(whole_documents(tuning, "untuned", "tested").resolve())]
     write_at_once(experiment, tomlkit.dumps(named))
-    if not tuning.report.exists():
+
+    def make() -> None:
         tuning.progress.say(report(experiment, tuning.report).summary())
+
+    make_once(tuning.report, tuning.ranker("tuned"), tuning.results / "report.made-of", make)
 
 
 def command(tuning: Tuning) -> str:
@@ -194,7 +235,7 @@ def write_verdict(tuning: Tuning) -> TunedComparison:
     figures["against_untuned"] = tests.gain.to_dict() if tests.gain else None
     figures["gain"] = tests.gain_sentence()
     figures["first_stage_alone"] = tests.first_stage_alone
-    figures |= {"base": tuning.base, "bases": tuning.tried_bases}
+    figures |= {"base": tuning.base, "bases": tuning.tried_bases, "labels": tuning.judged_by()}
     write_at_once(tuning.output / "verdict.json", json.dumps(figures, indent=2))
     return tests
 

@@ -69,8 +69,9 @@ class Tuning(TuneFiles):
             ("train", self._train),
             ("export the trained model", self._export_trained),
             ("re-rank the validation queries", self._keep_the_better),
-            ("calibrate", self._calibrate),
+            # the first: which pooling of windows it chooses decides what there is to calibrate
             ("tune the fusion with the first stage", self._fuse),
+            ("calibrate", self._calibrate),
             ("re-rank the test queries", self._test),
             ("report", self._report),
         ]
@@ -346,8 +347,7 @@ class Tuning(TuneFiles):
         from secondlook.data.durable import write_at_once
         from secondlook.workflows.fuse import tune_fusion
 
-        done = self.results / "fusion.done"  # that no mix is better is a result too
-        if not done.exists():
+        if not self.fusion_done.exists():
             fused = tune_fusion(
                 self.ranker("tuned"),
                 first=self.candidates("dev"),
@@ -357,7 +357,7 @@ class Tuning(TuneFiles):
                 progress=self.progress,
             )
             self.progress.say(fused.summary())
-            write_at_once(done, "")
+            write_at_once(self.fusion_done, "")
 
     def _test(self) -> None:
         """Score the test queries: by the base, by the trained ranker if it goes on, each once."""
@@ -393,7 +393,6 @@ class Tuning(TuneFiles):
 
     def ship(self) -> None:
         """Put the ranker in place."""
-        from secondlook.workflows.tune_results import copy
+        from secondlook.workflows.tune_results import ship
 
-        if not self.shipped.exists():
-            copy(self.ranker("tuned"), self.shipped)
+        ship(self)

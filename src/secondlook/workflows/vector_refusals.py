@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from secondlook.progress import Progress
     from secondlook.retrieve.engines import Engine
+    from secondlook.retrieve.vector_files import VectorPrecision
     from secondlook.types import Document
 
 
@@ -28,6 +29,29 @@ def refuse_other_corpus(
         )
 
 
+def refuse_other_settings(folder: Path, **given: str | float | None) -> None:
+    """Raise WrongArgument for a setting that an index, which only gets vectors now, does not have.
+
+    What is None was not given.
+    """
+    from secondlook.analyze import DEFAULT
+    from secondlook.errors import WrongArgument
+    from secondlook.retrieve.folder import read_card
+
+    card = read_card(folder)
+    own = card.settings | {
+        "engine": card.engine,
+        "language": card.settings.get("analyzer", DEFAULT),
+    }
+    for name, value in given.items():
+        if value is not None and value != own.get(name):
+            indexed = f"was indexed with {name} {own[name]}" if name in own else f"has no {name}"
+            raise WrongArgument(
+                f"{folder} {indexed}, and making vectors does not change it: leave out `{name}`, "
+                "or give `replace=True` to index anew"
+            )
+
+
 def refuse_windows(ranker: str | Path) -> None:
     """Raise EngineProblem for a ranker with windows, of which a cluster keeps no vectors."""
     from secondlook.errors import EngineProblem
@@ -38,6 +62,17 @@ def refuse_windows(ranker: str | Path) -> None:
         raise EngineProblem(
             f"{ranker} reads long documents in windows, and a cluster keeps one vector for each "
             "document: take a ranker without windows, or index with bm25s"
+        )
+
+
+def refuse_precision(engine: type[object], precision: VectorPrecision) -> None:
+    """Raise WrongArgument where the engine itself keeps vectors, which it does in fp32 alone."""
+    from secondlook.errors import WrongArgument
+
+    if precision != "fp32" and getattr(engine, "stores_vectors", False):
+        raise WrongArgument(
+            f"a cluster keeps vectors in fp32, not {precision}: leave out the precision, or index "
+            "with bm25s"
         )
 
 

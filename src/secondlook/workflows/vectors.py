@@ -13,6 +13,7 @@ from secondlook.workflows.states import state_keeper
 from secondlook.workflows.vector_refusals import (
     refuse_corpus_of_attached,
     refuse_other_corpus,
+    refuse_precision,
     refuse_ray_for_attached,
     refuse_states,
     refuse_windows,
@@ -100,6 +101,7 @@ def add_vectors(
 
     reported, folder = as_progress(progress), Path(index)
     engine = open_index(folder)
+    refuse_precision(type(engine), precision)
     if states:
         kind = "attached" if engine.card.engine == "attached" else type(engine)
         refuse_states(ranker, engine=kind, ray=ray)
@@ -180,13 +182,15 @@ def build_with_vectors(
 ) -> VectorsResult:
     """Build an index whose engine keeps the vectors with the documents, as a cluster does.
 
-    They are encoded first; both steps resume. What the engine served before goes on serving until
-    the new index is complete.
+    They are encoded first, once the engine has said that it can take them; both steps resume. What
+    the engine served before goes on serving until the new index is complete.
     """
     from secondlook.data import Fingerprint
     from secondlook.retrieve.cluster import VectorField
+    from secondlook.score.vectors import dimension_of
 
     refuse_windows(ranker)
+    engine.prepare(index, settings, dimension_of(ranker))
     reading = progress.track(documents(), "reading", "documents")
     corpus = Fingerprint.of(reading)
     index.mkdir(parents=True, exist_ok=True)
@@ -315,14 +319,14 @@ def _unseen(documents: Iterable[Document], seen: set[str]) -> Iterator[Document]
 def stored_scorer_of(index: Index, ranker: str | Path) -> StoredScorer | None:
     """What scores as the ranker does from the index's vectors or states; None without its own."""
     from secondlook.retrieve.hybrid import HybridIndex
-    from secondlook.score.vector_scorer import stored_scorer
+    from secondlook.score.vector_scorer import StoredScoring, stored_scorer
 
     if not isinstance(index, HybridIndex):
         return None
     encoder: Any = index  # whose encoder is loaded only where it is needed
     stored = index.vectors
     return stored_scorer(
-        ranker,
+        StoredScoring.of(ranker),
         lambda: encoder.encoder,
         stored,
         stored.card.fingerprint,

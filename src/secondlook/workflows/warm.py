@@ -65,10 +65,13 @@ def warm(
     built-in reference pairs. Raises CheckpointProblem if the folder exists and is not empty, unless
     `replace` is set.
     """
+    from secondlook.errors import WrongArgument
     from secondlook.model.checkpoint import refuse_to_replace
     from secondlook.score.warm import make_warm
     from secondlook.workflows.documents import scale_pairs
 
+    if stride is not None and window is None:
+        raise WrongArgument("`stride` is from window to window: it needs `window`")
     folder = Path(output)
     if not replace:
         refuse_to_replace(folder, "to overwrite it, give `replace=True`")
