@@ -96,8 +96,12 @@ def job(
     watch: Watch | None = None,
     device: str | None = None,
     report_to: tuple[str, ...] = (),
+    more: Sequence[Path] = (),
 ) -> Job:
-    """Find the recipe's files in `folder`; raises MalformedInput for one that is not there."""
+    """Find the recipe's files in `folder`; raises MalformedInput for one that is not there.
+
+    `more` are group files beside those that the recipe names.
+    """
     names = [*recipe.data.train, *([recipe.data.validation] if recipe.data.validation else [])]
     for name in names:
         if not (folder / name).is_file():
@@ -113,6 +117,7 @@ def job(
         (
             *(folder / name for name in recipe.data.train),
             *([triples.groups_file(folder)] if triples else []),
+            *more,
         ),
         folder / recipe.data.validation if recipe.data.validation else None,
     )

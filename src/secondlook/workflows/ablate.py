@@ -267,15 +267,14 @@ class AblationTrainings:
         """The training of one variant; files that the whole cleaned with this seed are read."""
         from secondlook.train.run import job
 
-        work = job(
+        return job(
             self.variants[name].recipe.model_copy(update={"seed": seed}),
             self.whole.data.folder,
             self.ranker(name, seed),
             base=self.whole.base,
             device=self.whole.device,
+            more=self._cleaned(name, seed),
         )
-        files = (*work.data.train, *self._cleaned(name, seed))
-        return replace(work, data=replace(work.data, train=files))
 
     def _cleaned(self, name: str, seed: int) -> list[Path]:
         return [_cleaned(self.output, seed) / file for file in self.variants[name].cleaned]
