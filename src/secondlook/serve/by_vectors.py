@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from secondlook.errors import CheckpointProblem
 from secondlook.retrieve.hybrid import HybridIndex
 from secondlook.retrieve.vectors import pooled
 from secondlook.score.state_scorer import StateScorer
@@ -43,7 +45,8 @@ class VectorScoring:
     def loaded(self, source: str, ranker: Ranker) -> None:
         """Note what a ranker is when it is loaded: its folder may soon hold another."""
         if ranker.settings.warm is not None:
-            self._loaded[ranker] = StoredScoring.of(source)
+            with suppress(CheckpointProblem):  # it was given by a program, and has no folder
+                self._loaded[ranker] = StoredScoring.of(source)
 
     def outcome(
         self,
