@@ -138,13 +138,12 @@ def bakeoff(
     texts = _judged_queries(str(queries), judged)
     first, took = _first_stage(engine, texts, run, depth, reported)
     names = _names(rankers)
-    first_slug, *slugs = _slugs([FIRST_STAGE, *names])
-    write_run(folder / f"{first_slug}.trec", first)
+    write_run(folder / f"{_slug(FIRST_STAGE)}.trec", first)
     job = _Job(engine, texts, first, folder, machine_price)
     entered = [Contestant(FIRST_STAGE, first, Speed(took), Cost(None))]
     spent: dict[str, float] = {}
-    for name, slug, source in zip(names, slugs, map(str, rankers), strict=True):
-        contestant, cost = _enter(job, name, slug, source, reported)
+    for name, source in zip(names, map(str, rankers), strict=True):
+        contestant, cost = _enter(job, name, source, reported)
         entered.append(contestant)
         if cost:
             spent[name] = cost
@@ -216,9 +215,7 @@ def _first_stage(
     return rankings, tuple(seconds)
 
 
-def _enter(
-    job: _Job, name: str, slug: str, source: str, progress: Progress
-) -> tuple[Contestant, float]:
+def _enter(job: _Job, name: str, source: str, progress: Progress) -> tuple[Contestant, float]:
     """A re-ranker's run, which may be there already, and what it cost this time."""
     from secondlook.data import read_run
     from secondlook.evaluate.bakeoff import Contestant, Speed
@@ -228,6 +225,7 @@ def _enter(
     with progress.busy(f"loading {name}"):
         scorer = CountingRanker(source, "auto", "auto")
     contents = {**job.fingerprint(), "ranker": scorer.made_of}
+    slug = _slug(name)
     run, timings = job.folder / f"{slug}.trec", job.folder / f"{slug}.seconds.jsonl"
     if not (run.is_file() and _made_by(timings, contents)):
         doing = f"re-ranking with {name}"
@@ -323,29 +321,27 @@ def _cost(scorer: CountingRanker, job: _Job, speed: Speed) -> Cost:
 
 
 def _names(rankers: Sequence[str | Path]) -> list[str]:
-    """What each is called; no name twice, and none that of the first stage."""
+    """What each is called: not as another or the first stage, nor are their files.
+
+    That holds where a disk does not tell cases apart, too.
+    """
     from secondlook.score.open_ranker import name_of
 
     names: list[str] = []
+    taken = {_slug(FIRST_STAGE)}
     for source in rankers:
         name, number = name_of(source), 2
         base = name
-        while name in (*names, FIRST_STAGE):
+        while _slug(name).casefold() in taken:
             name, number = f"{base} ({number})", number + 1
         names.append(name)
+        taken.add(_slug(name).casefold())
     return names
 
 
-def _slugs(names: Sequence[str]) -> list[str]:
-    """The names as files are called; each its own, whether or not the disk tells cases apart."""
-    slugs: list[str] = []
-    for name in names:
-        base = slug = re.sub(r"[^\w.-]+", "-", name)
-        number = 2
-        while slug.casefold() in map(str.casefold, slugs):
-            slug, number = f"{base}-{number}", number + 1
-        slugs.append(slug)
-    return slugs
+def _slug(name: str) -> str:
+    """The name as files are called."""
+    return re.sub(r"[^\w.-]+", "-", name).rstrip("-") or "ranker"
 
 
 def _facts(
